@@ -399,13 +399,12 @@ fn looks(known: &Known) -> Vec<String> {
             Applied::Superseded => " (changed meanwhile: not applied)",
             Applied::Withheld => " (withheld by the mode)",
         };
-        format!(
-            "{}  {} · {}{applied}  run {}",
-            to_short_text(row.at),
-            row.outcome.screen(),
-            row.reason.as_str(),
-            row.run_id
-        )
+        let said = match row.reason {
+            // It ended before: to wait is said of what still processes.
+            Reason::Watched => row.reason.as_str().to_owned(),
+            reason => format!("{} · {}", row.outcome.screen(), reason.as_str()),
+        };
+        format!("{}  {said}{applied}  run {}", to_short_text(row.at), row.run_id)
     }));
     labelled("looked up", &texts)
 }

@@ -302,13 +302,13 @@ fn window(scope: &str, started_at: Instant) -> Vec<String> {
 }
 
 /// Of the rows that wait: how many by reason.
-fn waits(notes: &Value) -> Vec<(String, u64)> {
+pub fn waits(notes: &Value) -> Vec<(String, u64)> {
     let reasons = notes["waits"].as_object().into_iter().flatten();
     reasons.filter_map(|(reason, rows)| Some((reason.clone(), rows.as_u64()?))).collect()
 }
 
 /// Of the rows that wait: those that ended before. A run of an older version notes no sums.
-fn watched(notes: &Value) -> Vec<TotalLine> {
+pub fn watched(notes: &Value) -> Vec<TotalLine> {
     let lines = notes["watched"].as_array().into_iter().flatten();
     lines
         .filter_map(|line| {

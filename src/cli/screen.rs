@@ -182,10 +182,9 @@ pub fn table(summary: &Summary) -> Vec<String> {
 
 /// The table with watched rows apart from what still processes, and what waits by reason.
 fn parted(totals: &[TotalLine], reasons: &[(String, u64)], watched: &[TotalLine]) -> Vec<String> {
-    let sums = sums(totals);
-    let wait = rows_of(&sums, "wait");
-    let found: u64 = reasons.iter().map(|(_, rows)| *rows).sum();
-    if u64::try_from(wait).ok() != Some(found) {
+    let Some(apart) = apart(totals, reasons, watched) else {
+        let sums = sums(totals);
+        let wait = rows_of(&sums, "wait");
         // What was decided is known, and not which of it came to be written.
         let mut lines = outcomes(totals);
         let lead = match rows_of(&sums, "superseded") {
@@ -196,21 +195,39 @@ fn parted(totals: &[TotalLine], reasons: &[(String, u64)], watched: &[TotalLine]
             lines.extend(waits(lead, reasons, &[]));
         }
         return lines;
-    }
-    let mut apart = totals.to_vec();
-    for line in watched {
-        let minor = line.amount_minor.saturating_neg();
-        let rows = line.rows.saturating_neg();
-        let wait = "wait".to_owned();
-        apart.push(TotalLine { bucket: wait, rows, amount_minor: minor, ..line.clone() });
-        apart.push(line.clone());
-    }
+    };
     let mut lines = outcomes(&apart);
     // Where they have no line of their own, they are among those that wait.
     let told = [Reason::Watched.as_str()];
     let told = if watched.is_empty() { &told[..0] } else { &told[..] };
     lines.extend(waits("of those still processing", reasons, told));
     lines
+}
+
+/// The totals with watched rows apart from what still processes; none where it is not known which
+/// of what was found to wait came to be written.
+pub fn apart(
+    totals: &[TotalLine],
+    reasons: &[(String, u64)],
+    watched: &[TotalLine],
+) -> Option<Vec<TotalLine>> {
+    let wait = rows_of(&sums(totals), "wait");
+    let found: u64 = reasons.iter().map(|(_, rows)| *rows).sum();
+    if u64::try_from(wait).ok() != Some(found) {
+        return None;
+    }
+    let mut apart = totals.to_vec();
+    for line in watched {
+        let is_its_wait = |one: &&mut TotalLine| {
+            one.bucket == "wait" && one.table == line.table && one.currency == line.currency
+        };
+        if let Some(one) = apart.iter_mut().find(is_its_wait) {
+            one.rows = one.rows.saturating_sub(line.rows);
+            one.amount_minor = one.amount_minor.saturating_sub(line.amount_minor);
+        }
+        apart.push(line.clone());
+    }
+    Some(apart)
 }
 
 fn outcomes(totals: &[TotalLine]) -> Vec<String> {

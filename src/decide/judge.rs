@@ -172,6 +172,7 @@ fn contradiction(view: &View<'_>) -> Option<Decision> {
         let each: Vec<String> = captured.iter().map(|item| captured_text(item)).collect();
         let how = match view.row().ignored {
             true => ", a status that tieout has nothing to do with",
+            false if view.history().ended_as == Some(Outcome::Retryable) => " and was handed back",
             false => " and was given up",
         };
         let text = format!("{} for a row that is `{}`{how}", each.join(" and "), view.row().status);

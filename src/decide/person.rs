@@ -19,6 +19,9 @@ use crate::model::reason::Reason;
 use crate::model::time::{Instant, to_short_text};
 use crate::model::transaction::{AccountRef, SiblingFact, SiblingState, TagState};
 
+/// Stands behind why one person is not enough, and before who is alone.
+pub const ONLY_TWO: &str = ": only two people decide that";
+
 /// What a person wants to become of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
@@ -70,8 +73,8 @@ impl FourEyes {
 /// Why a person's decision is not carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// A route gave no answer: it is tried again.
-    NoAnswer(String),
+    /// A route gave no answer, or the call can still arrive: it is tried again.
+    NotNow(String),
     /// What is known of the row stands against it.
     Stands(String),
     /// No API can answer, and one person alone decided.
@@ -82,7 +85,7 @@ impl Refusal {
     /// One sentence.
     pub fn text(&self) -> &str {
         match self {
-            Self::NoAnswer(text) | Self::Stands(text) | Self::NeedsSecond(text) => text,
+            Self::NotNow(text) | Self::Stands(text) | Self::NeedsSecond(text) => text,
         }
     }
 }
@@ -182,10 +185,11 @@ fn standing_beside<'a>(view: &View<'a>, item: &Item<'a>) -> Option<&'a str> {
 
 fn retryable(view: &View<'_>, word: &Word) -> Result<Decision, Refusal> {
     account_holds(view)?;
-    let ground = nothing_moves(view)?;
+    // First: money that moved is not waited out, as a call that can still arrive is.
     if let Some(item) = view.items.iter().find(|item| item.has_captured()) {
         return Err(captured_text(item));
     }
+    let ground = nothing_moves(view)?;
     if let Some(refusal) = view.inputs.siblings.iter().find_map(beside) {
         return Err(refusal);
     }
@@ -229,7 +233,7 @@ fn beside(sibling: &SiblingFact) -> Option<Refusal> {
         SiblingState::Other => return None,
         SiblingState::GivenUp => {
             let text = "was given up meanwhile, and the PSP was not asked about it";
-            return Some(Refusal::NoAnswer(format!(
+            return Some(Refusal::NotNow(format!(
                 "row {} with the same natural key {text}",
                 sibling.id
             )));
@@ -272,7 +276,9 @@ fn payable(view: &View<'_>, reference: &str) -> Result<String, Refusal> {
 }
 
 fn failed(view: &View<'_>, word: &Word) -> Result<Decision, Refusal> {
-    let ground = nothing_moves(view)?;
+    if let Some(refusal) = no_answer(view) {
+        return Err(refusal);
+    }
     let given_back = |item: &Item<'_>| {
         let captured = item.object.captured.map_or(0, |money| money.minor);
         *item.state() == ObjectState::Voided
@@ -283,6 +289,7 @@ fn failed(view: &View<'_>, word: &Word) -> Result<Decision, Refusal> {
     if let Some(item) = view.items.iter().find(kept) {
         return Err(captured_text(item));
     }
+    let ground = with_strangers(view, nothing_moves(view)?);
     let what = needs_two(&ground, word, "marked failed".to_owned())?;
     let seen = view.items.last().map(|item| seen(item.object));
     Ok(Decision {
@@ -316,7 +323,7 @@ fn nothing_moves(view: &View<'_>) -> Result<Ground, Refusal> {
     let until = absence::call_over_at(view.row(), view.history(), view.policy);
     if view.now <= until {
         let text = format!("the call can still arrive until {}", to_short_text(until));
-        return Err(Refusal::Stands(text));
+        return Err(Refusal::NotNow(text));
     }
     shown(view)
 }
@@ -366,11 +373,10 @@ fn shown(view: &View<'_>) -> Result<Ground, Refusal> {
     match holds(list) {
         Ok(()) if view.is_searched() => Ok(Ground::Shown),
         Ok(()) => Ok(Ground::People("the search by tag was not asked".to_owned())),
-        Err(
-            unproven @ (Unproven::ClockSkew { .. }
-            | Unproven::FutureAttempt { .. }
-            | Unproven::CallMayArrive { .. }),
-        ) => Err(Refusal::Stands(unproven.text())),
+        Err(unproven @ Unproven::CallMayArrive { .. }) => Err(Refusal::NotNow(unproven.text())),
+        Err(unproven @ (Unproven::ClockSkew { .. } | Unproven::FutureAttempt { .. })) => {
+            Err(Refusal::Stands(unproven.text()))
+        }
         Err(unproven) => Ok(Ground::People(unproven.text())),
     }
 }
@@ -394,7 +400,7 @@ fn needs_two(ground: &Ground, word: &Word, what: String) -> Result<String, Refus
             Ok(format!("{what}, by two people's word alone ({why})"))
         }
         Ground::People(why) => Err(Refusal::NeedsSecond(format!(
-            "{why}: only two people decide that, and {} alone proposes and approves it",
+            "{why}{ONLY_TWO}, and {} alone proposes and approves it",
             word.approved_by
         ))),
     }
@@ -402,7 +408,7 @@ fn needs_two(ground: &Ground, word: &Word, what: String) -> Result<String, Refus
 
 fn no_answer(view: &View<'_>) -> Option<Refusal> {
     let cause = view.no_answer?;
-    Some(Refusal::NoAnswer(format!("no answer ({}): {}", cause.kind.as_str(), cause.detail)))
+    Some(Refusal::NotNow(format!("no answer ({}): {}", cause.kind.as_str(), cause.detail)))
 }
 
 /// A hand-back goes to the original account and to no other.

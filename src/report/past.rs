@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use crate::model::reason::Reason;
 use crate::model::time::{Instant, to_short_text};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
@@ -149,7 +150,10 @@ fn earlier_kicks(runs: &CaseRuns) -> Option<Past> {
 }
 
 fn decided(record: &JournalRow) -> String {
-    let said = format!("{} ({})", record.outcome.screen(), record.reason.as_str());
+    let said = match record.reason {
+        Reason::Watched => record.reason.as_str().to_owned(),
+        reason => format!("{} ({})", record.outcome.screen(), reason.as_str()),
+    };
     match record.applied {
         Applied::Yes => said,
         Applied::Withheld => format!("{said}; the mode withheld it"),

@@ -10,7 +10,7 @@ use chrono::TimeDelta;
 use tokio_util::sync::CancellationToken;
 
 use crate::decide::decision::{Asked as Why, Decision, Inputs, Verdict};
-use crate::decide::person::{Refusal, Wish, Word, decide_by_person};
+use crate::decide::person::{ONLY_TWO, Refusal, Wish, Word, decide_by_person};
 use crate::decide::policy::Mode;
 use crate::decide::since::came_since;
 use crate::exit::Exit;
@@ -200,6 +200,9 @@ async fn leave(
     approved: &Approved,
     tell: Tell<'_>,
 ) -> Result<(), RunError> {
+    if let Some(why) = approved.proposal.what.unfit_to_undo().filter(|_| approved.proposal.undoes) {
+        return refuse(scene, books, approved, why).await;
+    }
     if let Some(news) = Box::pin(came_by_files(scene, approved)).await? {
         return show_first(scene, books, approved, &news, tell).await;
     }
@@ -414,7 +417,7 @@ async fn at_account(
                     left.push(one.row.claimed);
                 }
             }
-            Err(Refusal::NoAnswer(why)) => {
+            Err(Refusal::NotNow(why)) => {
                 keep(books, &approved, &why, tell);
                 left.push(row.claimed);
             }
@@ -596,8 +599,9 @@ pub async fn undone_in_vain(
 }
 
 /// Of decisions that this person alone proposed: why each needs a second one whatever its amount,
-/// by its case's number. By what the cases show, and only where no API can answer for the row:
-/// where one can, it is asked as the decision is carried out.
+/// by its case's number. By what the cases show: where no API can answer for the row, and where
+/// something lies beside it that may be its own. All else the API is asked as the decision is
+/// carried out.
 ///
 /// # Errors
 /// Where the database cannot be read.
@@ -609,16 +613,56 @@ pub async fn second_needed(
     now: Instant,
 ) -> Result<HashMap<i64, String>, StoreError> {
     let own = proposals.iter().filter(|one| one.proposed_by == by);
-    let own: HashMap<i64, &Proposal> = own.map(|one| (one.case_number, *one)).collect();
-    let numbers: Vec<i64> = own.keys().copied().collect();
+    let word = |one: &Proposal| Some((one.case_number, word_of(one, one.what.wish()?, by)));
+    alone_too_few(db, setup, &own.filter_map(|one| word(one)).collect(), now).await
+}
+
+/// The same of what one person is about to propose of these cases.
+///
+/// # Errors
+/// Where the database cannot be read.
+pub async fn second_needed_for(
+    db: &Database,
+    setup: &Setup,
+    cases: &[CaseRow],
+    (what, reference): (What, Option<&str>),
+    now: Instant,
+) -> Result<HashMap<i64, String>, StoreError> {
+    let Some(wish) = what.wish() else { return Ok(HashMap::new()) };
+    let alone = "one person";
+    let word = Word {
+        proposal: 0,
+        wish,
+        reference: reference.map(str::to_owned),
+        why: String::new(),
+        proposed_by: alone.to_owned(),
+        approved_by: alone.to_owned(),
+    };
+    let words = cases.iter().map(|case| (case.number, word.clone())).collect();
+    let mut needed = alone_too_few(db, setup, &words, now).await?;
+    // Of who is one alone nothing is to be said before anybody is.
+    for why in needed.values_mut() {
+        if let Some((what, _alone)) = why.split_once(ONLY_TWO) {
+            *why = what.to_owned();
+        }
+    }
+    Ok(needed)
+}
+
+async fn alone_too_few(
+    db: &Database,
+    setup: &Setup,
+    words: &HashMap<i64, Word>,
+    now: Instant,
+) -> Result<HashMap<i64, String>, StoreError> {
+    let numbers: Vec<i64> = words.keys().copied().collect();
     let mut needed = HashMap::new();
     for numbers in numbers.chunks(SHOWN_AT_ONCE) {
         for (number, text) in db.shown_by_cases(numbers).await? {
             let stored = serde_json::from_str::<StoredInputs>(&text).ok();
-            let why = stored.zip(own.get(&number)).and_then(|(stored, proposal)| {
-                let wish = proposal.what.wish()?;
-                needs_two(setup, &stored, &word_of(proposal, wish, by), now)
-            });
+            let why = stored
+                .zip(words.get(&number))
+                .and_then(|(stored, word)| needs_two(setup, &stored, word, now));
             needed.extend(why.map(|why| (number, why)));
         }
     }
@@ -635,13 +679,22 @@ fn needs_two(setup: &Setup, stored: &StoredInputs, word: &Word, now: Instant) ->
         Some(policy_of(account, &setup.rules, psp, false))
     };
     let policy = account.and_then(of_account).unwrap_or_else(nobody);
-    if policy.psp.has_api() && !stored.evidence.is_empty() {
+    // What a PSP left open it may answer as it is asked again; what lies beside the row stays.
+    if policy.psp.has_api() && !stored.evidence.is_empty() && !shows_others(stored) {
         return None;
     }
     match decide_by_person(&stored.inputs(), &policy, now, word) {
         Err(Refusal::NeedsSecond(why)) => Some(why),
-        Err(Refusal::NoAnswer(_) | Refusal::Stands(_)) | Ok(_) => None,
+        Err(Refusal::NotNow(_) | Refusal::Stands(_)) | Ok(_) => None,
     }
+}
+
+/// Whether a case shows what may be the row's under another name.
+fn shows_others(stored: &StoredInputs) -> bool {
+    let inputs = stored.inputs();
+    let is_unknown = |item: &Evidence| matches!(item.answer, Answer::UnknownReference(_));
+    let is_beside = !inputs.near_misses.is_empty() || !inputs.untagged.is_empty();
+    is_beside || stored.evidence.iter().any(is_unknown)
 }
 
 fn word_of(proposal: &Proposal, wish: Wish, approved_by: &str) -> Word {

@@ -74,6 +74,17 @@ impl What {
         }
     }
 
+    /// Why no decision is undone so; none where it may be. What undoes one is another end.
+    pub fn unfit_to_undo(self) -> Option<&'static str> {
+        match self {
+            Self::Succeeded | Self::Retryable | Self::Failed => None,
+            Self::Left => Some(
+                "to leave the row as it is undoes nothing: say what it shall be instead \
+                 (succeeded, retryable or failed)",
+            ),
+        }
+    }
+
     /// Why no case about this kind of subject is decided so; none where it may be.
     pub fn unfit_for(self, subject_kind: &str) -> Option<&'static str> {
         match subject_kind {

@@ -13,7 +13,7 @@ use axum::response::Response;
 use crate::model::count::counted;
 use crate::model::time::Instant;
 use crate::run::kick::{Kick, Which, choose};
-use crate::run::people::{second_needed, undone_in_vain};
+use crate::run::people::{second_needed, second_needed_for, undone_in_vain};
 use crate::store::driver::{CaseFilter, Driver};
 use crate::store::people::{
     NewProposal, PeopleDriver, Proposal, ProposalState, SAID_MAX, What, one_line,
@@ -288,7 +288,14 @@ impl<'a> Acting<'a> {
         let what = self.fields.text("as").and_then(What::parse);
         let what = what.ok_or_else(|| Refused::words("Say what became of it"))?;
         let object = object(self.fields, what)?;
+        if let Some(why) = what.unfit_to_undo().filter(|_| undoes) {
+            return Err(Refused::words(why));
+        }
         self.as_seen()?;
+        let asked = (what, object.as_deref());
+        let setup = site.config.setup();
+        let alone =
+            second_needed_for(&self.person.db, &setup, &self.cases, asked, self.now).await?;
         let mut proposals = Vec::new();
         for case in &self.cases {
             may_be(case, what)?;
@@ -312,7 +319,8 @@ impl<'a> Acting<'a> {
                 undoes,
                 why: why.clone(),
                 evidence_sha256: case.evidence_sha256.clone(),
-                four_eyes: site.config.four_eyes.needed(&case.currency, case.amount_minor),
+                four_eyes: alone.contains_key(&case.number)
+                    || site.config.four_eyes.needed(&case.currency, case.amount_minor),
             });
         }
         let by = &self.person.name;
@@ -332,19 +340,19 @@ impl<'a> Acting<'a> {
         self.as_seen()?;
         let open = self.open_proposals()?;
         let by = &self.person.name;
+        let alone: Vec<&Proposal> = open.values().copied().collect();
+        let setup = site.config.setup();
+        let alone = second_needed(&self.person.db, &setup, &alone, by, self.now).await?;
+        if let Some((number, why)) = alone.iter().min() {
+            let text = format!("Case C-{number}: {why}");
+            return Err(Refused::forbidden(text, "somebody else signs in and approves it"));
+        }
         let is_own = |proposal: &&&Proposal| proposal.four_eyes && proposal.proposed_by == *by;
         if let Some(own) = open.values().find(is_own) {
             let text = format!(
                 "Case C-{}: {by} proposed it, and it needs another person than {by}",
                 own.case_number
             );
-            return Err(Refused::forbidden(text, "somebody else signs in and approves it"));
-        }
-        let alone: Vec<&Proposal> = open.values().copied().collect();
-        let setup = site.config.setup();
-        let alone = second_needed(&self.person.db, &setup, &alone, by, self.now).await?;
-        if let Some((number, why)) = alone.iter().min() {
-            let text = format!("Case C-{number}: {why}");
             return Err(Refused::forbidden(text, "somebody else signs in and approves it"));
         }
         self.of_people_here(site, &open)?;

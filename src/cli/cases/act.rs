@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::cli::args::{Common, path};
+use crate::cli::args::{Common, path, word};
 use crate::cli::cases::select::{Confirm, Named, Preview, done, identity, said, selected};
 use crate::cli::failure::Failure;
 use crate::config::names;
@@ -68,11 +68,14 @@ pub async fn assign(options: &Assign, common: &Common, db: &Database) -> Result<
 /// Runs `cases comment`.
 pub async fn comment(options: &Comment, common: &Common, db: &Database) -> Result<Exit, Failure> {
     let text = said(&options.why, options.attach.as_ref())?;
-    let cases = selected(&options.named.cases, &options.named.select, false, db).await?;
+    // One may say something of a case that is closed, where it is named.
+    let is_named = !options.named.cases.is_empty();
+    let cases = selected(&options.named.cases, &options.named.select, !is_named, db).await?;
     let preview =
         Preview { action: "comment", cases: &cases, says: &|_case| None, is_bound: false };
     // What is added to one case alone takes nothing away.
-    let is_small = cases.len() == 1 && !options.confirm.dry_run;
+    let Confirm { dry_run, seen, .. } = &options.confirm;
+    let is_small = cases.len() == 1 && !dry_run && word(seen.as_ref()).is_none();
     if !is_small && !preview.confirmed(&options.confirm, common, db).await? {
         return Ok(Exit::Ok);
     }

@@ -16,7 +16,7 @@ use crate::cli::{database, out, page, runtime};
 use crate::config::{Config, names};
 use crate::exit::Exit;
 use crate::run::events::Event;
-use crate::run::people::{carry_out_now, second_needed, undone_in_vain};
+use crate::run::people::{carry_out_now, second_needed, second_needed_for, undone_in_vain};
 use crate::run::setup::RunOptions;
 use crate::run::shutdown::Stop;
 use crate::store::database::Database;
@@ -206,15 +206,27 @@ impl Asked<'_> {
         let what = self.wanted.outcome.what();
         let object = object(self.wanted.object.as_ref(), what)?;
         cases.iter().try_for_each(|case| may_be(case, what))?;
+        if let Some(why) = what.unfit_to_undo().filter(|_| self.undoes) {
+            return Err(Failure::usage(format!("--as {}: {why}; nothing was done", what.as_str())));
+        }
         let (cases, taken) = unproposed(cases, db).await?;
         let cases = cases.as_slice();
         if self.undoes && what == What::Retryable {
             can_be_taken(cases, config, db).await?;
         }
-        let needs_two = |case: &CaseRow| config.four_eyes.needed(&case.currency, case.amount_minor);
+        let asked = (what, object.as_deref());
+        let alone = too_few(cases, asked, config, db).await?;
+        let needs_two = |case: &CaseRow| {
+            alone.contains_key(&case.number)
+                || config.four_eyes.needed(&case.currency, case.amount_minor)
+        };
         let by = maker(cases, config, db).await?;
         let says = |case: &CaseRow| {
-            let eyes = if needs_two(case) { "; another person approves it" } else { "" };
+            let eyes = match alone.get(&case.number) {
+                Some(why) => format!("; another person approves it, since {why}"),
+                None if needs_two(case) => "; another person approves it".to_owned(),
+                None => String::new(),
+            };
             let object = object.as_deref().map(|object| format!(" with {object}"));
             Some(format!("{}{}: {why}{eyes}", what.as_str(), object.unwrap_or_default()))
         };
@@ -273,6 +285,18 @@ async fn unproposed(cases: &[CaseRow], db: &Database) -> Result<(Vec<CaseRow>, u
     }
     let taken = cases.len().saturating_sub(free.len());
     Ok((free, taken))
+}
+
+/// Of cases that one person is about to decide so: why each needs a second one by what it shows.
+pub async fn too_few(
+    cases: &[CaseRow],
+    asked: (What, Option<&str>),
+    config: &Config,
+    db: &Database,
+) -> Result<HashMap<i64, String>, Failure> {
+    let now = db.now().await.map_err(|e| Failure::store(&e))?;
+    let alone = second_needed_for(db, &config.setup(), cases, asked, now).await;
+    alone.map_err(|e| Failure::store(&e))
 }
 
 /// Who proposes something of these cases; nobody where two people could not be told apart.
@@ -355,7 +379,7 @@ impl Open {
         cases.retain(|case| proposals.contains_key(&case.number));
         if cases.is_empty() {
             let text = "nothing is proposed of these cases; nothing was done";
-            return Err(Failure::new(Exit::Usage, text, "`tieout cases list --proposed open`"));
+            return Err(Failure::new(Exit::Partial, text, "`tieout cases list --proposed open`"));
         }
         Ok(Self { cases, proposals })
     }
@@ -383,15 +407,15 @@ impl Open {
             } else if proposal.is_stale(case.evidence_sha256.as_ref()) {
                 stale = stale.saturating_add(1);
                 out::stderr(&format!("tieout: case C-{number}: {}", stale_text(number)));
+            } else if let Some(why) = alone.get(&number) {
+                own = own.saturating_add(1);
+                out::stderr(&format!("tieout: case C-{number}: {why}"));
             } else if is_own(proposal, by, is_told_apart) {
                 own = own.saturating_add(1);
                 out::stderr(&format!(
                     "tieout: case C-{number}: it needs another person than {by}, who cannot \
                      approve it"
                 ));
-            } else if let Some(why) = alone.get(&number) {
-                own = own.saturating_add(1);
-                out::stderr(&format!("tieout: case C-{number}: {why}"));
             } else {
                 return true;
             }

@@ -3,13 +3,17 @@
 //! It says nothing that `propose`, `approve` and the others do not say, and by the same verbs: what
 //! is on the screen is what a decision is bound to.
 
-use std::io::{IsTerminal, Read};
+use std::io::IsTerminal;
 use std::os::fd::AsFd;
 
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::termios::{
+    LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr,
+    tcsetattr,
+};
 
 use crate::cli::args::Common;
-use crate::cli::cases::decide::{carry_out, is_own, maker, may_be};
+use crate::cli::cases::decide::{carry_out, is_own, maker, may_be, too_few};
 use crate::cli::cases::select::{Named, identity, meant, why};
 use crate::cli::cases::show::{Known, read, screen};
 use crate::cli::failure::Failure;
@@ -173,7 +177,8 @@ impl Desk<'_> {
                 out::stdout(&serde_json::to_string_pretty(&value).unwrap_or_default());
                 wait_for_key()
             }
-            Step::Back | Step::Next | Step::Quit | Step::Help => Ok(()),
+            Step::Help => Err(Failure::usage("that key means nothing; those that do stand above")),
+            Step::Back | Step::Next | Step::Quit => Ok(()),
         }
     }
 
@@ -185,7 +190,14 @@ impl Desk<'_> {
     ) -> Result<(), Failure> {
         let case = &known.case;
         may_be(case, what)?;
-        let by = maker(std::slice::from_ref(case), self.config, self.db).await?;
+        let one = std::slice::from_ref(case);
+        let alone = too_few(one, (what, object.as_deref()), self.config, self.db).await?;
+        let of_amount = self.config.four_eyes.needed(&case.currency, case.amount_minor);
+        let needs_two = of_amount || !alone.is_empty();
+        let by = maker(one, self.config, self.db).await?;
+        if let Some(why) = alone.get(&case.number) {
+            out::stdout(&format!("another person approves it: {why}"));
+        }
         let with = object.as_deref().map(|object| format!(" with {object}")).unwrap_or_default();
         let said = ask(&format!("{}{with}: why? (empty: not at all)", what.as_str()))?;
         if said.is_empty() {
@@ -198,7 +210,7 @@ impl Desk<'_> {
             undoes: false,
             why: why(&said)?.to_owned(),
             evidence_sha256: case.evidence_sha256.clone(),
-            four_eyes: self.config.four_eyes.needed(&case.currency, case.amount_minor),
+            four_eyes: needs_two,
         };
         let now = self.db.now().await.map_err(|e| Failure::store(&e))?;
         let stand = self.db.propose(&[proposal], &by, now).await;
@@ -298,52 +310,77 @@ fn numbered(objects: &[String], number: &str) -> Result<String, Failure> {
     })
 }
 
-/// Asks for a line.
+/// Asks for a line. Ctrl-C takes the question back, and ends nothing else.
 fn ask(question: &str) -> Result<String, Failure> {
+    let _restored = Restored::after(|terminal| {
+        terminal.local_modes.remove(LocalModes::ISIG);
+        terminal.special_codes[SpecialCodeIndex::VEOL] = INTERRUPT;
+    })?;
     out::stdout(&format!("{question}:"));
-    let mut line = String::new();
-    let read = std::io::stdin().read_line(&mut line);
-    read.map_err(|error| Failure::usage(format!("nothing could be read: {error}")))?;
+    let mut line = Vec::new();
+    while !matches!(line.last(), Some(&(b'\n' | INTERRUPT))) {
+        let mut some = [0_u8; 512];
+        let count = read_some(&mut some)?;
+        let read = some.get(..count).filter(|read| !read.is_empty());
+        let Some(read) = read else { break };
+        line.extend_from_slice(read);
+    }
+    if line.last() == Some(&INTERRUPT) {
+        out::stdout("");
+        return Err(Failure::usage("taken back; nothing was done"));
+    }
+    let line = String::from_utf8(line);
+    let line = line.map_err(|_| Failure::usage("that is no UTF-8; nothing was done"))?;
     Ok(line.trim().to_owned())
 }
 
+/// What is typed beyond the key was meant for no question that is asked later.
 fn wait_for_key() -> Result<(), Failure> {
     out::stdout("any key goes on");
-    key().map(|_| ())
+    key()?;
+    tcflush(std::io::stdin().as_fd(), QueueSelector::IFlush).map_err(unreadable)
 }
 
 /// The terminal as it was; it is that again however the reading ends.
-struct OneByOne {
+struct Restored {
     before: Termios,
 }
 
-impl OneByOne {
-    fn begin() -> rustix::io::Result<Self> {
+impl Restored {
+    fn after(change: impl FnOnce(&mut Termios)) -> Result<Self, Failure> {
         let stdin = std::io::stdin();
-        let before = tcgetattr(stdin.as_fd())?;
-        let mut keys = before.clone();
-        keys.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG);
-        tcsetattr(stdin.as_fd(), OptionalActions::Now, &keys)?;
+        let before = tcgetattr(stdin.as_fd()).map_err(unreadable)?;
+        let mut changed = before.clone();
+        change(&mut changed);
+        tcsetattr(stdin.as_fd(), OptionalActions::Now, &changed).map_err(unreadable)?;
         Ok(Self { before })
     }
 }
 
-impl Drop for OneByOne {
+impl Drop for Restored {
     fn drop(&mut self) {
         // A terminal that is gone needs nothing back.
         let _gone = tcsetattr(std::io::stdin().as_fd(), OptionalActions::Now, &self.before);
     }
 }
 
+fn unreadable(error: Errno) -> Failure {
+    Failure::usage(format!("the terminal gives no keys: {error}"))
+}
+
+/// Unbuffered: what is not asked for yet stays the terminal's.
+fn read_some(into: &mut [u8]) -> Result<usize, Failure> {
+    retry_on_intr(|| rustix::io::read(std::io::stdin().as_fd(), &mut *into)).map_err(unreadable)
+}
+
 /// One key, without the line's end; the end of the input quits.
 fn key() -> Result<u8, Failure> {
-    let failed = |error: &dyn std::error::Error| {
-        Failure::usage(format!("the terminal gives no keys: {error}"))
-    };
-    let _restored = OneByOne::begin().map_err(|error| failed(&error))?;
+    let _restored = Restored::after(|terminal| {
+        let by_line = LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
+        terminal.local_modes.remove(by_line);
+    })?;
     let mut byte = [END];
-    let read = std::io::stdin().lock().read(&mut byte);
-    read.map_err(|error| failed(&error))?;
+    read_some(&mut byte)?;
     Ok(byte.first().copied().unwrap_or(END))
 }
 

@@ -346,13 +346,14 @@ pub struct Preview<'a> {
 }
 
 impl Preview<'_> {
-    /// Names what is shown: each case, its evidence, and what is said of it.
+    /// Names what is shown: each case, its evidence, who has it, and what is said of it.
     pub fn seen(&self) -> String {
         let mut hash = Sha256::new();
         for case in self.cases {
             let evidence = case.evidence_sha256.as_deref().unwrap_or("-");
             let says = (self.says)(case).unwrap_or_default();
-            hash.update(format!("{} {evidence} {says}\n", case.number));
+            let owner = case.owner.as_deref().unwrap_or("-");
+            hash.update(format!("{} {evidence} {owner} {says}\n", case.number));
         }
         hex(&hash.finalize())
     }

@@ -132,6 +132,7 @@ pub async fn run<D: Driver + OutboxDriver>(
         Command::Purge(options) => {
             let state = (!options.waiting).then_some("dead");
             let filter = filter(&options.which, state, now)?;
+            narrowed(&options.which)?;
             (
                 Deed::Purge,
                 filter,
@@ -184,6 +185,20 @@ fn which(command: &Command) -> &Which {
         Command::Retry(options) => &options.which,
         Command::Purge(options) => &options.which,
         Command::Merge(options) => &options.which,
+    }
+}
+
+/// What is given up is not tried again: whoever means all of a sink names it.
+fn narrowed(which: &Which) -> Result<(), Failure> {
+    let words = [&which.sink, &which.table, &which.event, &which.error, &which.older_than];
+    let is_narrowed = words.into_iter().any(|given| word(given.as_ref()).is_some())
+        || which.id.iter().any(|id| !id.is_empty());
+    match is_narrowed {
+        true => Ok(()),
+        false => Err(Failure::usage(
+            "which letters? narrow them by --sink, --table, --id, --event, --error or \
+             --older-than; nothing was done",
+        )),
     }
 }
 

@@ -33,6 +33,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (19, "closed_runs", include_str!("../../../migrations/postgres/0019_closed_runs.sql")),
     (20, "tried_letters", include_str!("../../../migrations/postgres/0020_tried_letters.sql")),
     (21, "said_by_whom", include_str!("../../../migrations/postgres/0021_said_by_whom.sql")),
+    (22, "noted", include_str!("../../../migrations/postgres/0022_noted_of_proposals.sql")),
 ];
 
 pub(super) async fn migrate(pool: &PgPool) -> Result<(), StoreError> {

@@ -36,6 +36,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (19, "closed_runs", include_str!("../../../migrations/sqlite/0019_closed_runs.sql")),
     (20, "tried_letters", include_str!("../../../migrations/sqlite/0020_tried_letters.sql")),
     (21, "said_by_whom", include_str!("../../../migrations/sqlite/0021_said_by_whom.sql")),
+    (22, "noted", include_str!("../../../migrations/sqlite/0022_noted_of_proposals.sql")),
 ];
 
 fn all() -> Vec<Migration> {

@@ -30,8 +30,10 @@ pub struct Deciding<'a> {
     pub links: &'a CaseLinks,
     /// This page asks the PSP itself.
     pub can_kick: bool,
-    /// It needs a second person.
+    /// Its amount needs a second person.
     pub needs_two: bool,
+    /// Why one person is not enough for some ends, whatever its amount.
+    pub alone_too_few: Option<String>,
     /// What carries out what was approved, in words.
     pub carried_by: &'static str,
 }
@@ -110,13 +112,19 @@ impl Deciding<'_> {
             let words = "It is about an account, and ends by itself with its cause.";
             return card("No person decides this").then(small(words));
         }
-        let mut form = self.form(act, None).then(outcomes(about_row));
+        let mut form = self.form(act, None).then(outcomes(about_row, act == Act::Undo));
         if about_row {
             form = form.then(object_field(self.objects));
         }
-        let eyes = match self.needs_two {
-            true => "This amount needs two people: somebody else approves it.",
-            false => "One person is enough for this amount; it is approved in a second step.",
+        let eyes = match (self.needs_two, &self.alone_too_few) {
+            (true, _) => "This amount needs two people: somebody else approves it.".to_owned(),
+            (false, Some(why)) => format!(
+                "Charging it again, or ending it as failed, needs two people whatever its amount: \
+                 {why}."
+            ),
+            (false, None) => {
+                "One person is enough for this amount; it is approved in a second step.".to_owned()
+            }
         };
         let form = form
             .then(why_field("why", act))
@@ -218,7 +226,7 @@ pub fn proposed_words(proposal: &Proposal) -> String {
 }
 
 /// What became of it, to choose from.
-pub fn outcomes(about_row: bool) -> El {
+pub fn outcomes(about_row: bool, undoes: bool) -> El {
     let words = |what: What| match what {
         What::Succeeded => {
             ("It succeeded", "needs an object that captured exactly the row's amount")
@@ -230,7 +238,10 @@ pub fn outcomes(about_row: bool) -> El {
         What::Left => ("Leave it as it is", "the case closes, and nothing is written"),
     };
     let mut set = el("fieldset").then(el("legend").then("What became of it"));
-    for what in What::ALL.into_iter().filter(|what| about_row || *what == What::Left) {
+    let is_fit = |what: &What| {
+        (about_row || *what == What::Left) && !(undoes && what.unfit_to_undo().is_some())
+    };
+    for what in What::ALL.into_iter().filter(is_fit) {
         let (name, meaning) = words(what);
         let input = el("input")
             .at("type", "radio")

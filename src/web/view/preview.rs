@@ -181,7 +181,7 @@ fn yes(
         .collect();
     let inner = match act {
         Act::Assign => decide::owner_field(None),
-        Act::Propose => Html::from(decide::outcomes(true)).with(decide::object_field(&[])),
+        Act::Propose => Html::from(decide::outcomes(true, false)).with(decide::object_field(&[])),
         Act::Merge => {
             let own = "Where that is one of these, the others become its parts.";
             Html::from(decide::into_field()).with(small(own))

@@ -139,7 +139,7 @@ pub async fn page(site: &Rc<Site>, person: &Person, query: &Fields) -> Result<Re
         .with(of_class("section", "overview").then(figures(&counted)).then(ages))
         .with(filters(site, &asked));
     let list = match cases.last() {
-        None => Html::from(of_class("div", "card empty").then("No case is meant by that.")),
+        None => Html::from(of_class("div", "card empty").then(none_meant(site, &asked))),
         Some(last) => {
             let next = more.then(|| place.next(&asked, last.number));
             let turns = [
@@ -155,6 +155,23 @@ pub async fn page(site: &Rc<Site>, person: &Person, query: &Fields) -> Result<Re
         }
     };
     Ok(page.with(list).answer(StatusCode::OK))
+}
+
+/// That there is none, and which name of the filter is none that is configured.
+fn none_meant(site: &Site, asked: &Asked) -> String {
+    let config = &site.config;
+    let accounts: Vec<&str> = config.accounts.keys().map(String::as_str).collect();
+    let tables: Vec<&str> = config.tables.iter().map(|table| table.name.as_str()).collect();
+    let mut words = "No case is meant by that.".to_owned();
+    let known = [("account", "configured", accounts), ("table", "mapped", tables)];
+    for (name, how, known) in known {
+        let given = asked.word(name);
+        if !given.is_empty() && !known.contains(&given) {
+            let known = known.join(", ");
+            words.push_str(&format!(" No {name} is called `{given}`: {how}: {known}."));
+        }
+    }
+    words
 }
 
 /// What was typed in the filter and cannot be meant, above the filter as it was typed.

@@ -6,6 +6,8 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::Value;
 
+use crate::cli::runs::{waits, watched};
+use crate::cli::screen::apart;
 use crate::model::count::counted;
 use crate::model::reason::Outcome;
 use crate::report::aging::AgingLine;
@@ -78,6 +80,7 @@ pub async fn page(site: &Rc<Site>, person: &Person, run: &str) -> Result<Respons
     let report = report_of(site, &run.id).await;
     let notes: Value = serde_json::from_str(&run.notes).unwrap_or_default();
     let tie = crate::report::tie_out(&totals);
+    let shown = apart(&totals, &waits(&notes), &watched(&notes)).unwrap_or(totals);
     let beside = if run.state == RunState::Running {
         of_class("span", "tag").then("running")
     } else if tie.is_tied() {
@@ -92,7 +95,7 @@ pub async fn page(site: &Rc<Site>, person: &Person, run: &str) -> Result<Respons
         .with(title(heading, beside))
         .with(head(&run))
         .with(not_examined(&notes))
-        .with(ties(&run, &tie, &totals))
+        .with(ties(&run, &tie, &shown))
         .with(aged)
         .with(downloads(report.as_ref()));
     Ok(page.answer(StatusCode::OK))
@@ -160,7 +163,11 @@ fn buckets() -> Vec<(&'static str, &'static str)> {
         [Outcome::Succeeded, Outcome::Retryable, Outcome::Failed, Outcome::Wait, Outcome::Review];
     let mut buckets: Vec<(&str, &str)> =
         outcomes.iter().map(|outcome| (outcome.as_str(), outcome.screen())).collect();
-    buckets.extend([("superseded", "changed meanwhile"), ("released", "released undecided")]);
+    buckets.extend([
+        ("watched", "watched"),
+        ("superseded", "changed meanwhile"),
+        ("released", "released undecided"),
+    ]);
     buckets
 }
 
@@ -181,7 +188,9 @@ fn tie_card(run: &RunRow, line: &TieLine, totals: &[TotalLine]) -> El {
         let is_it = |total: &&TotalLine| {
             total.table == line.table && total.currency == line.currency && total.bucket == bucket
         };
-        let Some(total) = totals.iter().find(is_it) else { continue };
+        let Some(total) = totals.iter().find(is_it).filter(|total| total.rows != 0) else {
+            continue;
+        };
         let row = el("tr").then(row_head(words).at("class", "part"));
         body = body.then(cells(row, total.rows, total.amount_minor));
     }

@@ -41,7 +41,7 @@ fn decided(cells: &[&str]) -> (String, String) {
         asked: world.asked,
     };
     match decide_by_person(&inputs, &world.policy, world.now, &word(wish, object, who)) {
-        Err(Refusal::NoAnswer(text)) => ("no answer".to_owned(), text),
+        Err(Refusal::NotNow(text)) => ("not now".to_owned(), text),
         Err(Refusal::Stands(text)) => ("stands".to_owned(), text),
         Err(Refusal::NeedsSecond(text)) => ("needs two".to_owned(), text),
         Ok(decision) => {

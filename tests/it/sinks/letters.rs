@@ -83,6 +83,8 @@ async fn purged_letters_say_who_and_why(engine: Engine) {
     let hook = Receiver::start(Answer::Status(422)).await;
     let shop = refused(engine, &hook).await;
     shop.tieout(&["deliver", "purge"]).await.ended(2);
+    let all = shop.tieout(&["deliver", "purge", "--reason", "by hand"]).await.ended(2);
+    assert!(all.stderr.contains("which letters? narrow them"), "{}", all.stderr);
     let done = deliver(&shop, &["purge", "--id", "1", "--reason", "by hand"]).await.ended(0);
     assert_eq!(done.of_type("letters")[0]["given_up"], 1);
     let why = shop.texts("select why from tieout_deliveries where state = 'purged'").await;

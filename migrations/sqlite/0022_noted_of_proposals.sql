@@ -1,0 +1,2 @@
+-- The twin of migrations/postgres, where a history says of a decision only what its proposal says,
+-- and of whom. A file knows no users: there is nobody here to hold to their name.
