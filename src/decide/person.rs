@@ -381,6 +381,17 @@ fn shown(view: &View<'_>) -> Result<Ground, Refusal> {
     }
 }
 
+/// What lies beside a row and may be its own, so that one person alone gives no row up.
+pub fn may_be_its_own(inputs: &Inputs<'_>, policy: &Policy, now: Instant) -> Option<String> {
+    let view = View::of(inputs, policy, now);
+    match with_strangers(&view, Ground::Shown) {
+        Ground::People(text) => Some(text),
+        Ground::Shown => {
+            view.unknown_reference().map(|reference| format!("the PSP does not know {reference}"))
+        }
+    }
+}
+
 /// Money or tags nearby that may be the row's own: no API can tell.
 fn with_strangers(view: &View<'_>, ground: Ground) -> Ground {
     let near = nearly_tagged(view).map(|decision| decision.text);

@@ -36,9 +36,26 @@ pub async fn as_left(
     let last = last_written(scene, table, keys_of(table, claimed, |_one| true)).await?;
     let ours = claimed.iter().filter_map(|one| {
         let written = last.get(&one.row.key.id).filter(|written| is_as_left(one, written))?;
-        Some((one.row.key.id.clone(), written.status_before.clone()))
+        Some((one.row.key.id.clone(), began_as(table, written)?))
     });
-    Ok(ours.filter(|(_, before)| map_of(&table.settings, before).is_some()).collect())
+    Ok(ours.collect())
+}
+
+/// The status that the mapping begins from. Where a person undid what tieout had written, the
+/// status before was its own word, too: that of the one line that has both.
+fn began_as(table: &SourceTable, written: &Written) -> Option<String> {
+    let (before, after) = (&written.status_before, &written.status_after);
+    if map_of(&table.settings, before).is_some() {
+        return Some(before.clone());
+    }
+    let mut lines = table.settings.map.iter().filter(|map| {
+        let ends = [&map.succeeded, &map.failed, &map.retryable, &map.review];
+        let writes =
+            |status: &String| ends.into_iter().flatten().any(|FilterValue(text)| text == status);
+        writes(before) && writes(after)
+    });
+    let line = lines.next().filter(|_| lines.next().is_none())?;
+    line.from.first().map(|FilterValue(text)| text.clone())
 }
 
 /// Opens rows that tieout sent to review and that nobody touched since, so that they are decided

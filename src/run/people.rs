@@ -10,7 +10,7 @@ use chrono::TimeDelta;
 use tokio_util::sync::CancellationToken;
 
 use crate::decide::decision::{Asked as Why, Decision, Inputs, Verdict};
-use crate::decide::person::{ONLY_TWO, Refusal, Wish, Word, decide_by_person};
+use crate::decide::person::{ONLY_TWO, Refusal, Wish, Word, decide_by_person, may_be_its_own};
 use crate::decide::policy::Mode;
 use crate::decide::since::came_since;
 use crate::exit::Exit;
@@ -685,6 +685,12 @@ fn needs_two(setup: &Setup, stored: &StoredInputs, word: &Word, now: Instant) ->
     }
     match decide_by_person(&stored.inputs(), &policy, now, word) {
         Err(Refusal::NeedsSecond(why)) => Some(why),
+        // By the time that it is carried out the call is over.
+        Err(Refusal::NotNow(_)) if word.wish != Wish::Succeeded => {
+            let what = may_be_its_own(&stored.inputs(), &policy, now)?;
+            let by = &word.approved_by;
+            Some(format!("{what}{ONLY_TWO}, and {by} alone proposes and approves it"))
+        }
         Err(Refusal::NotNow(_) | Refusal::Stands(_)) | Ok(_) => None,
     }
 }

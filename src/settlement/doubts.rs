@@ -124,7 +124,7 @@ impl Issuer {
 
 /// Rows without and with a minus, and the first one with one that may have paid a card's bill. An
 /// account that pays one moves out more often than in; a card's issuer writes it the other way
-/// round.
+/// round, and so does whoever receives payouts and pays a direct debit: it is only said.
 #[derive(Debug, Default)]
 struct Bill {
     into: u64,
@@ -170,7 +170,7 @@ impl Doubts {
         if self.bill.paid.is_none() {
             let expected = "more rows with a minus than without one, as of an account that pays a \
                             card's bill, or a balance; describe this file as a [[format]]";
-            self.bill.paid = Some(Problem::error(line, name, expected, found));
+            self.bill.paid = Some(Problem::warning(line, name, expected, found));
         }
     }
 

@@ -742,7 +742,9 @@ pub fn flag_of(name: &str, values: &[String]) -> Option<Movement> {
     }
     let is_word = |value: &String| {
         let value = value.trim();
-        value.chars().count() <= WORD_CHARS && value.chars().all(char::is_alphabetic)
+        let is_digit = value.len() == 1 && value.bytes().all(|byte| byte.is_ascii_digit());
+        let is_short = value.chars().count() <= WORD_CHARS;
+        is_digit || (is_short && value.chars().all(char::is_alphabetic))
     };
     let may_be_one = match said {
         Movement::Side | Movement::Charge => false,
@@ -1256,6 +1258,9 @@ mod tests {
             ("is_refund", &["1", "2"][..], Some(Movement::Back)),
             ("refund_flag", &["A", "B"], Some(Movement::Back)),
             ("refund", &["full", "partial"], Some(Movement::Back)),
+            ("refund", &["1", "2"], Some(Movement::Back)),
+            ("reembolso", &["0", "1", "2"], Some(Movement::Back)),
+            ("refund", &["10", "1900"], None),
             ("refund", &["re_1", "re_2"], None),
             ("is_refund", &["-", "x"], Some(Movement::Refund)),
             ("is_refund", &["faux", "vrai"], Some(Movement::Refund)),

@@ -1845,7 +1845,7 @@ async fn a_guard_of_the_journal_that_is_off_or_gone_is_told() {
     ] {
         assert!(text.contains(part), "{text}");
     }
-    assert!(next.contains("alter table tieout_journal enable trigger user;"), "{next}");
+    assert!(next.contains("alter table tieout_journal enable trigger all;"), "{next}");
     has_none(&ran, "role");
 }
 

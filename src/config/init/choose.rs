@@ -976,6 +976,13 @@ impl<'a> Choosing<'a> {
                 TypeClass::Integer => "not_in = [1]".to_owned(),
                 _text => "not_in = […]".to_owned(),
             },
+            // Which of two codes marks them nobody knows.
+            _other
+                if self.seen_of(column).iter().all(|value| !says_no(value))
+                    && !marks_alone(self.seen_of(column)) =>
+            {
+                "not_in = […]".to_owned()
+            }
             _other => format!("not_in = [{}]", self.literals(column, |value| !says_no(value))),
         }
     }

@@ -131,7 +131,7 @@ fn role(rights: &Rights, say: Say<'_>) {
             off.join(", ")
         );
         let tables: BTreeSet<&String> = rights.unguarded.iter().map(|(on, _)| on).collect();
-        let switch = |table: &&String| format!("alter table {table} enable trigger user;");
+        let switch = |table: &&String| format!("alter table {table} enable trigger all;");
         let switches: Vec<String> = tables.iter().map(switch).collect();
         let next = format!(
             "by the owner: {} what is gone is made again as the migrations have it",

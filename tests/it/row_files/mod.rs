@@ -744,11 +744,11 @@ fn signs_of_a_card_s_issuer_are_not_taken_for_those_of_an_account() {
         ("a text", "Text", ["Shop,5.00", "PRELEVEMENT AUTOMATIQUE ENREGISTRE-MERCI,-9.00"], false),
         ("a text", "Text", ["Shop,5.00", "PAGO RECIBIDO GRACIAS,-9.00"], false),
         // An account writes these with a minus, too, where it pays a card's bill.
-        ("a bill", "Text", ["Shop,5.00", "AUTOPAY PAYMENT,-9.00"], false),
-        ("a bill", "Text", ["Shop,5.00", "Automatic payment,-9.00"], false),
-        ("a bill", "Text", ["Shop,5.00", "E-PAYMENT,-9.00"], false),
-        ("a bill", "Text", ["Shop,5.00", "CREDIT CARD PAYMENT,-9.00"], false),
-        ("a bill", "Text", ["Shop,5.00", "Lastschrift Kontoausgleich,-9.00"], false),
+        ("a bill", "Text", ["Shop,5.00", "AUTOPAY PAYMENT,-9.00"], true),
+        ("a bill", "Text", ["Shop,5.00", "Automatic payment,-9.00"], true),
+        ("a bill", "Text", ["Shop,5.00", "E-PAYMENT,-9.00"], true),
+        ("a bill", "Text", ["Shop,5.00", "CREDIT CARD PAYMENT,-9.00"], true),
+        ("a bill", "Text", ["Shop,5.00", "Lastschrift Kontoausgleich,-9.00"], true),
         ("an account's", "Text", ["Shop,-5.00", "Credit card payment,-9.00"], true),
     ] {
         let [first, second] = rows;

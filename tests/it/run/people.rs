@@ -187,7 +187,6 @@ async fn what_has_nearly_the_tag_is_shown(engine: Engine) {
     let near = "pi_1 has nearly the tag: PAY_1; succeeded (captured), captured 100.01 EUR, created";
     assert!(shown.contains(near), "{shown}");
     // That it is not the row's own one person alone does not say, whatever the amount.
-    shop.a_span_passes().await;
     let again = ["cases", "propose", "C-1", "--as", "retryable", "--why", "not ours"];
     let said = shop.tieout(&[&again[..], &["--dry-run"]].concat()).await.ended(0).stdout;
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -502,6 +501,12 @@ async fn an_end_by_a_person_is_undone_by_another_decision(engine: Engine) {
     }
     let kept = shop.texts("select resolution from tieout_cases").await;
     assert!(kept[0].ends_with(": mistaken") && !kept[0].contains("undone"), "{kept:?}");
+    // What undid it is undone as well.
+    let undo = ["cases", "undo", "C-1", "--as", "failed", "--why", "it was not"];
+    confirmed(&shop, &undo).await.ended(0);
+    shop.a_span_passes().await;
+    confirmed(&shop, APPROVE).await.ended(0);
+    assert_eq!(shop.status(1).await, "failed");
     shop.check(false).await;
 }
 
