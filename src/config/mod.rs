@@ -119,6 +119,23 @@ pub struct Config {
 }
 
 impl Config {
+    /// Which of the names of a filter no account or table has, for whoever wonders why nothing is
+    /// meant by it.
+    pub fn unknown_names(&self, account: Option<&str>, table: Option<&str>) -> Option<String> {
+        let accounts: Vec<&str> = self.accounts.keys().map(String::as_str).collect();
+        let tables: Vec<&str> = self.tables.iter().map(|table| table.name.as_str()).collect();
+        let given = [
+            ("account is called", "configured are", account, accounts),
+            ("table is called", "mapped are", table, tables),
+        ];
+        let texts = given.into_iter().filter_map(|(what, known, given, names)| {
+            let name = given.filter(|name| !names.contains(name))?;
+            Some(format!("no {what} `{name}`: {known} {}", names.join(", ")))
+        });
+        let texts: Vec<String> = texts.collect();
+        (!texts.is_empty()).then(|| texts.join("; "))
+    }
+
     /// What the run is told.
     pub fn setup(&self) -> Setup {
         Setup {

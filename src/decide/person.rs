@@ -19,9 +19,6 @@ use crate::model::reason::Reason;
 use crate::model::time::{Instant, to_short_text};
 use crate::model::transaction::{AccountRef, SiblingFact, SiblingState, TagState};
 
-/// Stands behind why one person is not enough, and before who is alone.
-pub const ONLY_TWO: &str = ": only two people decide that";
-
 /// What a person wants to become of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
@@ -77,17 +74,23 @@ pub enum Refusal {
     NotNow(String),
     /// What is known of the row stands against it.
     Stands(String),
-    /// No API can answer, and one person alone decided.
+    /// No API can answer, for this reason, and one person alone decided.
     NeedsSecond(String),
 }
 
 impl Refusal {
-    /// One sentence.
-    pub fn text(&self) -> &str {
+    /// One sentence, to whoever approved it.
+    pub fn text(&self, approved_by: &str) -> String {
         match self {
-            Self::NotNow(text) | Self::Stands(text) | Self::NeedsSecond(text) => text,
+            Self::NotNow(text) | Self::Stands(text) => text.clone(),
+            Self::NeedsSecond(why) => only_two(why, approved_by),
         }
     }
+}
+
+/// Why nobody decides this alone, to who would.
+pub fn only_two(why: &str, by: &str) -> String {
+    format!("{why}: only two people decide that, and {by} alone proposes and approves it")
 }
 
 /// What the PSP's answers are worth for this decision.
@@ -410,10 +413,7 @@ fn needs_two(ground: &Ground, word: &Word, what: String) -> Result<String, Refus
         Ground::People(why) if word.proposed_by != word.approved_by => {
             Ok(format!("{what}, by two people's word alone ({why})"))
         }
-        Ground::People(why) => Err(Refusal::NeedsSecond(format!(
-            "{why}{ONLY_TWO}, and {} alone proposes and approves it",
-            word.approved_by
-        ))),
+        Ground::People(why) => Err(Refusal::NeedsSecond(why.clone())),
     }
 }
 

@@ -10,7 +10,7 @@ use chrono::TimeDelta;
 use tokio_util::sync::CancellationToken;
 
 use crate::decide::decision::{Asked as Why, Decision, Inputs, Verdict};
-use crate::decide::person::{ONLY_TWO, Refusal, Wish, Word, decide_by_person, may_be_its_own};
+use crate::decide::person::{Refusal, Wish, Word, decide_by_person, may_be_its_own, only_two};
 use crate::decide::policy::Mode;
 use crate::decide::since::came_since;
 use crate::exit::Exit;
@@ -421,7 +421,9 @@ async fn at_account(
                 keep(books, &approved, &why, tell);
                 left.push(row.claimed);
             }
-            Err(Refusal::Stands(why) | Refusal::NeedsSecond(why)) => {
+            Err(refusal @ (Refusal::Stands(_) | Refusal::NeedsSecond(_))) => {
+                let by = approved.proposal.approved_by.as_deref().unwrap_or_default();
+                let why = refusal.text(by);
                 refuse(scene, books, &approved, &why).await?;
                 if !row.lines.is_empty() {
                     let keys = books.told_in_vain.entry(table.settings.name.clone()).or_default();
@@ -614,10 +616,12 @@ pub async fn second_needed(
 ) -> Result<HashMap<i64, String>, StoreError> {
     let own = proposals.iter().filter(|one| one.proposed_by == by);
     let word = |one: &Proposal| Some((one.case_number, word_of(one, one.what.wish()?, by)));
-    alone_too_few(db, setup, &own.filter_map(|one| word(one)).collect(), now).await
+    let words = own.filter_map(|one| word(one)).collect();
+    let needed = alone_too_few(db, setup, &words, now).await?;
+    Ok(needed.into_iter().map(|(case, why)| (case, only_two(&why, by))).collect())
 }
 
-/// The same of what one person is about to propose of these cases.
+/// Of what one person is about to propose of these cases: the same, before anybody is alone.
 ///
 /// # Errors
 /// Where the database cannot be read.
@@ -628,25 +632,31 @@ pub async fn second_needed_for(
     (what, reference): (What, Option<&str>),
     now: Instant,
 ) -> Result<HashMap<i64, String>, StoreError> {
-    let Some(wish) = what.wish() else { return Ok(HashMap::new()) };
-    let alone = "one person";
-    let word = Word {
+    let Some(word) = word_of_one(what, reference) else { return Ok(HashMap::new()) };
+    let words = cases.iter().map(|case| (case.number, word.clone())).collect();
+    alone_too_few(db, setup, &words, now).await
+}
+
+/// The same by what one case shows.
+pub fn second_needed_by(
+    setup: &Setup,
+    shown: &StoredInputs,
+    what: What,
+    now: Instant,
+) -> Option<String> {
+    needs_two(setup, shown, &word_of_one(what, None)?, now)
+}
+
+/// What one person says who is nobody yet.
+fn word_of_one(what: What, reference: Option<&str>) -> Option<Word> {
+    Some(Word {
         proposal: 0,
-        wish,
+        wish: what.wish()?,
         reference: reference.map(str::to_owned),
         why: String::new(),
-        proposed_by: alone.to_owned(),
-        approved_by: alone.to_owned(),
-    };
-    let words = cases.iter().map(|case| (case.number, word.clone())).collect();
-    let mut needed = alone_too_few(db, setup, &words, now).await?;
-    // Of who is one alone nothing is to be said before anybody is.
-    for why in needed.values_mut() {
-        if let Some((what, _alone)) = why.split_once(ONLY_TWO) {
-            *why = what.to_owned();
-        }
-    }
-    Ok(needed)
+        proposed_by: String::new(),
+        approved_by: String::new(),
+    })
 }
 
 async fn alone_too_few(
@@ -687,9 +697,7 @@ fn needs_two(setup: &Setup, stored: &StoredInputs, word: &Word, now: Instant) ->
         Err(Refusal::NeedsSecond(why)) => Some(why),
         // By the time that it is carried out the call is over.
         Err(Refusal::NotNow(_)) if word.wish != Wish::Succeeded => {
-            let what = may_be_its_own(&stored.inputs(), &policy, now)?;
-            let by = &word.approved_by;
-            Some(format!("{what}{ONLY_TWO}, and {by} alone proposes and approves it"))
+            may_be_its_own(&stored.inputs(), &policy, now)
         }
         Err(Refusal::NotNow(_) | Refusal::Stands(_)) | Ok(_) => None,
     }

@@ -131,18 +131,8 @@ impl Select {
 
     /// What a filter names that is not configured, for whoever wonders why nothing is meant by it.
     pub fn unknown(&self, config: &Config) -> Option<String> {
-        let accounts: Vec<&str> = config.accounts.keys().map(String::as_str).collect();
-        let tables: Vec<&str> = config.tables.iter().map(|table| table.name.as_str()).collect();
-        let given = [
-            ("account is called", "configured are", &self.account, accounts),
-            ("table is called", "mapped are", &self.table, tables),
-        ];
-        let texts = given.into_iter().filter_map(|(what, known, given, names)| {
-            let name = word(given.as_ref()).filter(|name| !names.contains(&name.as_str()))?;
-            Some(format!("no {what} `{name}`: {known} {}", names.join(", ")))
-        });
-        let texts: Vec<String> = texts.collect();
-        (!texts.is_empty()).then(|| texts.join("; "))
+        let (account, table) = (word(self.account.as_ref()), word(self.table.as_ref()));
+        config.unknown_names(account.as_deref(), table.as_deref())
     }
 
     /// Whether any filter was given.

@@ -13,7 +13,7 @@ use crate::report::advice::{action_after, bank_question, remedy, wants_look, wan
 use crate::report::duplicates::Captures;
 use crate::report::exceptions::shown;
 use crate::report::past::{Past, ended_as, past_of, with_undone};
-use crate::run::people::second_needed_for;
+use crate::run::people::second_needed_by;
 use crate::store::driver::Driver;
 use crate::store::people::{CaseLinks, CaseNote, PeopleDriver, Proposal, ProposalState, What};
 use crate::store::records::{CaseRow, StoredInputs};
@@ -68,7 +68,7 @@ pub async fn page(
         links: &known.links,
         can_kick: site.carrier.is_some(),
         needs_two: site.config.four_eyes.needed(&case.currency, case.amount_minor),
-        alone_too_few: too_few(site, person, case, now).await?,
+        alone_too_few: too_few(site, known.inputs.as_ref(), now),
         carried_by: match site.carrier {
             Some(_) => "It is carried out within moments.",
             None => "The next run carries it out.",
@@ -92,20 +92,10 @@ pub async fn page(
 }
 
 /// Why one person is not enough to charge the row of a case again, or to end it as failed.
-async fn too_few(
-    site: &Site,
-    person: &Person,
-    case: &CaseRow,
-    now: Instant,
-) -> Result<Option<String>, Refused> {
-    let (setup, one) = (site.config.setup(), std::slice::from_ref(case));
-    for what in [What::Retryable, What::Failed] {
-        let needed = second_needed_for(&person.db, &setup, one, (what, None), now).await?;
-        if let Some(why) = needed.into_values().next() {
-            return Ok(Some(why));
-        }
-    }
-    Ok(None)
+fn too_few(site: &Site, shown: Option<&StoredInputs>, now: Instant) -> Option<String> {
+    let (shown, setup) = (shown?, site.config.setup());
+    let ends = [What::Retryable, What::Failed];
+    ends.into_iter().find_map(|what| second_needed_by(&setup, shown, what, now))
 }
 
 async fn read(person: &Person, number: i64) -> Result<Known, Refused> {

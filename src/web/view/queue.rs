@@ -159,19 +159,11 @@ pub async fn page(site: &Rc<Site>, person: &Person, query: &Fields) -> Result<Re
 
 /// That there is none, and which name of the filter is none that is configured.
 fn none_meant(site: &Site, asked: &Asked) -> String {
-    let config = &site.config;
-    let accounts: Vec<&str> = config.accounts.keys().map(String::as_str).collect();
-    let tables: Vec<&str> = config.tables.iter().map(|table| table.name.as_str()).collect();
-    let mut words = "No case is meant by that.".to_owned();
-    let known = [("account", "configured", accounts), ("table", "mapped", tables)];
-    for (name, how, known) in known {
-        let given = asked.word(name);
-        if !given.is_empty() && !known.contains(&given) {
-            let known = known.join(", ");
-            words.push_str(&format!(" No {name} is called `{given}`: {how}: {known}."));
-        }
+    let word = |name| Some(asked.word(name)).filter(|word| !word.is_empty());
+    match site.config.unknown_names(word("account"), word("table")) {
+        Some(why) => format!("No case is meant by that: {why}."),
+        None => "No case is meant by that.".to_owned(),
     }
-    words
 }
 
 /// What was typed in the filter and cannot be meant, above the filter as it was typed.
