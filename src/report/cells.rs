@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use chrono::SecondsFormat;
 use chrono_tz::Tz;
 
 use crate::model::money::{Currency, decimal_text};
@@ -114,7 +115,7 @@ impl Cell {
     /// The instant on the clock of the business, with its offset.
     pub fn local(at: Option<Instant>, zone: Tz) -> Self {
         at.map_or(Self::Null, |at| {
-            Self::Word(at.with_timezone(&zone).format("%Y-%m-%dT%H:%M:%S%:z").to_string())
+            Self::Word(at.with_timezone(&zone).to_rfc3339_opts(SecondsFormat::Secs, false))
         })
     }
 
@@ -145,9 +146,12 @@ impl Cell {
             Self::Word(word) => (Cow::Borrowed(word), false),
             Self::Int(number) => (Cow::Owned(number.to_string()), false),
             Self::Amount(minor, exponent) => {
-                let mut mark = [0; 4];
-                let mark = dialect.decimal_mark().encode_utf8(&mut mark);
-                (Cow::Owned(decimal_text(*minor, *exponent).replace('.', mark)), false)
+                let text = decimal_text(*minor, *exponent);
+                let text = match dialect.decimal_mark() {
+                    '.' => text,
+                    mark => text.replace('.', mark.encode_utf8(&mut [0; 4])),
+                };
+                (Cow::Owned(text), false)
             }
             Self::Text(text) if dialect.is_for_spreadsheets() && would_change(text) => {
                 (Cow::Owned(format!("'{text}")), true)

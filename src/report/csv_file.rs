@@ -15,6 +15,9 @@ use crate::report::cells::{Cell, Dialect, encode};
 use crate::report::columns::Sheet;
 use crate::report::error::ReportError;
 
+/// About what a cell takes, in bytes.
+const WIDTH: usize = 24;
+
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// What the manifest says of one file.
@@ -85,15 +88,17 @@ impl CsvFile {
     /// Renders a record and counts it, for [`CsvFile::put`] in whatever order.
     pub fn render(&mut self, cells: &[Cell]) -> Vec<u8> {
         debug_assert_eq!(cells.len(), self.sheet.columns.len(), "{}", self.sheet.file);
-        let mut line = Vec::new();
+        let mut line = Vec::with_capacity(cells.len().saturating_mul(WIDTH));
         self.escaped = self.escaped.saturating_add(encode(cells, self.dialect, &mut line));
         self.rows = self.rows.saturating_add(1);
         for sum in &mut self.sums {
             if let (Some(Cell::Int(minor)), Some(Cell::Word(currency))) =
                 (cells.get(sum.amount_at), cells.get(sum.currency_at))
             {
-                let total = sum.by_currency.entry(currency.clone()).or_default();
-                *total = total.saturating_add(*minor);
+                match sum.by_currency.get_mut(currency) {
+                    Some(total) => *total = total.saturating_add(*minor),
+                    None => drop(sum.by_currency.insert(currency.clone(), *minor)),
+                }
             }
         }
         line

@@ -293,7 +293,7 @@ impl Books {
         self.writers.idle.push(writer);
         match end {
             ApplyEnd::RunClosed => self.closed = true,
-            ApplyEnd::Done { applied, withheld, superseded, paused, not_applied } => {
+            ApplyEnd::Done { applied, withheld, superseded, elsewhere, paused, not_applied } => {
                 let add = |n: &mut u64, more: usize| {
                     *n = n.saturating_add(u64::try_from(more).unwrap_or(u64::MAX));
                 };
@@ -303,6 +303,9 @@ impl Books {
                 // An account's rows were written all, or given back all.
                 let kept = counted.into_iter().filter(|(name, _)| !paused.contains_key(name));
                 kept.for_each(|(_, counted)| self.counted.add(counted));
+                let elsewhere = elsewhere.iter().filter(|row| !paused.contains_key(&row.account));
+                let left = Counted::by_account(elsewhere);
+                left.into_values().for_each(|left| self.counted.take_off(&left));
                 for row in not_applied {
                     if let Some(words) = &row.refused {
                         let key = (row.table.clone(), words.clone());

@@ -80,6 +80,30 @@ impl Counted {
             line.amount_minor = line.amount_minor.saturating_add(more.amount_minor);
         }
     }
+
+    /// Without what was counted of rows in which the run had no part.
+    pub fn take_off(&mut self, left: &Self) {
+        let less = |n: Option<&mut u64>, rows: u64| {
+            if let Some(n) = n {
+                *n = n.saturating_sub(rows);
+            }
+        };
+        left.decided.iter().for_each(|(of, rows)| less(self.decided.get_mut(of), *rows));
+        left.reasons.iter().for_each(|(of, rows)| less(self.reasons.get_mut(of), *rows));
+        left.waits.iter().for_each(|(of, rows)| less(self.waits.get_mut(of), *rows));
+        less(Some(&mut self.paid_beside), left.paid_beside);
+        for (of, left) in &left.watched {
+            if let Some(line) = self.watched.get_mut(of) {
+                line.rows = line.rows.saturating_sub(left.rows);
+                line.amount_minor = line.amount_minor.saturating_sub(left.amount_minor);
+            }
+        }
+        // As if they had never been counted.
+        self.decided.retain(|_, rows| *rows > 0);
+        self.reasons.retain(|_, rows| *rows > 0);
+        self.waits.retain(|_, rows| *rows > 0);
+        self.watched.retain(|_, line| line.rows > 0);
+    }
 }
 
 fn add(count: &mut u64, more: u64) {

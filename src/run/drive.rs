@@ -18,6 +18,7 @@ use crate::model::time::{Instant, earlier, later, span_text};
 use crate::model::transaction::{AccountRef, Kind, RowKey};
 use crate::psp::lane::{AccountStop, Counts, StopKind};
 use crate::run::as_decided;
+use crate::run::at_once::AtOnce;
 use crate::run::books::{Books, Tell};
 use crate::run::error::{Doing, RunError};
 use crate::run::events::Event;
@@ -65,7 +66,12 @@ async fn in_turn(scene: &Scene<'_>, books: &mut Books, tell: Tell<'_>) -> Result
     let mut remaining = scene.options.limit;
     let is_kick = scene.options.kick.is_some();
     // A kick is of its cases alone.
-    let again = if is_kick { Again::new() } else { match_lines(scene, books, tell).await? };
+    let mut at_once = AtOnce::of(scene, started);
+    let again = match is_kick {
+        true => Again::new(),
+        false => match_lines(scene, books, &mut at_once, tell).await?,
+    };
+    remaining = remaining.saturating_sub(at_once.taken);
     let mut seen = rehearse_again(scene, books, again, tell).await?;
     let mut turns = begin(scene, books, started, tell).await?;
     while turns.iter().any(|turn| !turn.is_done) && !must_end(scene, books, remaining, started) {
@@ -252,7 +258,7 @@ fn filter_of(scene: &Scene<'_>, table: &SourceTable, now: Instant) -> Option<Cla
     (!ids.is_empty()).then_some(ClaimFilter { ids: Some(ids), kicked: true, ..filter })
 }
 
-fn claim_filter(scene: &Scene<'_>, now: Instant) -> ClaimFilter {
+pub(super) fn claim_filter(scene: &Scene<'_>, now: Instant) -> ClaimFilter {
     let options = scene.options;
     let mut filter = ClaimFilter {
         ids: options.ids.clone(),
@@ -672,7 +678,7 @@ fn due_at_once(row: &mut Weighed) {
     }
 }
 
-fn note(
+pub(super) fn note(
     books: &mut Books,
     name: &str,
     open: &OpenAccount,

@@ -1,29 +1,34 @@
 //! From lines that no row has yet to rows: what agrees with a row that ended becomes its own, and
 //! a row that a line contradicts is looked at again by the run's one loop.
 //!
-//! A row that is still processing is decided from its lines when it is due, and not here: once for
-//! each file that came or was released since somebody looked at it, that is now. A line that
-//! several rows could have is nobody's; one that none has is matched again by every run.
+//! A row that is still processing is decided from its lines when it is due: once for each file that
+//! came or was released since somebody looked at it, that is now, and one that is new and plainly
+//! paid is decided [at once](crate::run::at_once). A line that
+//! several rows could have is nobody's; one that none has is matched again by every run. So is one
+//! of a day that is far ahead, which is held against no row that ended until then.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::slice::Chunks;
 
 use chrono::TimeDelta;
 
 use crate::decide::policy::Tolerance;
 use crate::decide::settled::{
-    AfterEnd, after_end, counts, gives_again, is_anothers, moves, objects, runs_back, takes_back,
+    AfterEnd, after_end, counts, gives_again, is_ahead, is_anothers, moves, objects, runs_back,
+    takes_back,
 };
 use crate::model::evidence::PspObject;
 use crate::model::money::Money;
 use crate::model::reason::Reason;
 use crate::model::settlement::{Direction, LineKind, SettledLine, Tag, TagKind};
-use crate::model::time::earlier;
+use crate::model::time::{Instant, earlier};
 use crate::model::transaction::{Kind, RowKey, Transaction};
+use crate::run::at_once::{AtOnce, Ready};
 use crate::run::batches::{Refused, explain_batches};
 use crate::run::books::{Books, Tell};
 use crate::run::by_files::{
-    Names, Shelf, by_instruction_alone, gives_charge_back, is_coded, is_whole_of, runs_among,
-    stored_id,
+    Names, Shelf, by_instruction_alone, gives_charge_back, is_coded, is_whole_of, less_if_ahead,
+    runs_among, stored_id,
 };
 use crate::run::came_back::is_failed_refund;
 use crate::run::error::{Doing, RunError};
@@ -75,16 +80,18 @@ pub struct LinesNote {
 pub type Again = BTreeMap<usize, Vec<String>>;
 
 /// Rows by table: keys, each with a line that names it.
-type Named = BTreeMap<usize, Vec<(String, LinePlace)>>;
+pub(super) type Named = BTreeMap<usize, Vec<(String, LinePlace)>>;
 
 /// Rows by table that lines contradicted which are other rows' by now, or are back.
 type Freed = BTreeMap<usize, BTreeSet<String>>;
 
-/// Matches the open lines of every account that has files. A dry run writes nothing: it tells
-/// which lines would become a row's, and gives back the rows that would be looked at again.
+/// Matches the open lines of every account that has files, until a stop is asked for. A dry run
+/// writes nothing: it tells which lines would become a row's, and gives back the rows that would be
+/// looked at again.
 pub async fn match_lines(
     scene: &Scene<'_>,
     books: &mut Books,
+    at_once: &mut AtOnce,
     tell: Tell<'_>,
 ) -> Result<Again, RunError> {
     let mut all = Again::new();
@@ -102,19 +109,21 @@ pub async fn match_lines(
             after = Some(last.place);
             let texts = texts_of(lines.iter().map(Names::from));
             let storing = Storing::of(scene, account, &texts).await?;
-            for lines in lines.chunks(AT_ONCE) {
-                let found = Box::pin(match_some(scene, account, lines, &storing, &refused)).await?;
-                write(scene, books, lines.len(), &found, tell).await?;
-                let woken = wake(scene, account, &found.named).await?;
-                look_at_cases(scene, account, &found, books, tell).await?;
-                for (table, ids) in found.freed {
-                    freed.entry(table).or_default().extend(ids);
+            let matching = Matching { scene, account, storing: &storing, refused: &refused };
+            let mut chunks = lines.chunks(AT_ONCE);
+            let mut found = matching.next(&mut chunks, at_once).await?;
+            while let Some(chunk) = found {
+                if scene.stop.requested().is_some() {
+                    // Nothing of these lines is written: they are the next run's.
+                    return Ok(all);
                 }
-                if scene.options.dry_run {
-                    for (table, ids) in found.again.into_iter().chain(woken) {
-                        all.entry(table).or_default().extend(ids);
-                    }
-                }
+                // What is written does not keep the next lines waiting.
+                let (next, written) = tokio::join!(
+                    matching.next(&mut chunks, at_once),
+                    matching.write(chunk, (&mut freed, &mut all), books, tell),
+                );
+                written?;
+                found = next?;
             }
         }
         look_at_freed(scene, account, &freed, books, tell).await?;
@@ -127,6 +136,65 @@ pub async fn match_lines(
         }
     }
     Ok(all)
+}
+
+/// Lines of an account that are matched and written together, with the rows that they pay.
+struct Chunk<'s> {
+    lines: usize,
+    found: FoundOut<'s>,
+    ready: Vec<Ready<'s>>,
+}
+
+/// How the lines of an account are matched, some after the others.
+struct Matching<'s> {
+    scene: &'s Scene<'s>,
+    account: &'s str,
+    storing: &'s Storing,
+    refused: &'s Refused,
+}
+
+impl<'s> Matching<'s> {
+    /// What the next lines come to; nothing of it is written.
+    async fn next(
+        &self,
+        chunks: &mut Chunks<'s, OpenLine>,
+        at_once: &mut AtOnce,
+    ) -> Result<Option<Chunk<'s>>, RunError> {
+        let Some(lines) = chunks.next() else { return Ok(None) };
+        let Self { scene, account, storing, refused } = *self;
+        let found = Box::pin(match_some(scene, account, lines, storing, refused)).await?;
+        let ready = Box::pin(at_once.decide(scene, account, &found.named)).await?;
+        Ok(Some(Chunk { lines: lines.len(), found, ready }))
+    }
+
+    /// Writes it.
+    async fn write(
+        &self,
+        chunk: Chunk<'s>,
+        (freed, all): (&mut Freed, &mut Again),
+        books: &mut Books,
+        tell: Tell<'_>,
+    ) -> Result<(), RunError> {
+        let Self { scene, account, .. } = *self;
+        let Chunk { lines, mut found, ready } = chunk;
+        // Not before the lines that came first are written: a payout has one booking.
+        Box::pin(found.mark_alone(scene, account)).await?;
+        write(scene, books, lines, &found, tell).await?;
+        let woken = wake(scene, account, &found.named).await?;
+        look_at_cases(scene, account, &found, books, tell).await?;
+        for ready in ready {
+            Box::pin(ready.carry(scene, books, tell)).await?;
+        }
+        for (table, ids) in found.freed {
+            freed.entry(table).or_default().extend(ids);
+        }
+        if scene.options.dry_run {
+            for (table, ids) in found.again.into_iter().chain(woken) {
+                all.entry(table).or_default().extend(ids);
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Makes the rows due that lines name and that nobody looked at since: what is known of them is
@@ -165,7 +233,7 @@ fn may_look_at_cases(scene: &Scene<'_>, account: &str) -> bool {
 async fn look_at_cases(
     scene: &Scene<'_>,
     account: &str,
-    found: &FoundOut,
+    found: &FoundOut<'_>,
     books: &mut Books,
     tell: Tell<'_>,
 ) -> Result<(), RunError> {
@@ -287,8 +355,12 @@ async fn look_again(
 }
 
 /// What some lines came to.
-struct FoundOut {
+struct FoundOut<'l> {
     marks: Vec<LineMark>,
+    /// Lines that no row has, each with why.
+    alone: Vec<(&'l OpenLine, Reason)>,
+    /// Lines that no run had looked at before.
+    unseen: HashSet<LinePlace>,
     /// Lines without a row that no run had looked at before.
     new: u64,
     again: Again,
@@ -302,11 +374,23 @@ struct FoundOut {
     fees: Vec<LinePlace>,
 }
 
+impl FoundOut<'_> {
+    /// Notes what becomes of lines that no row has: a payout's booking, or why each is open.
+    async fn mark_alone(&mut self, scene: &Scene<'_>, account: &str) -> Result<(), RunError> {
+        leave_told(scene, account, &mut self.alone).await?;
+        self.marks.extend(book_payouts(scene, &self.alone).await?);
+        // Those of a row that agrees otherwise are told, too.
+        let is_new = |mark: &&LineMark| mark.row.is_none() && self.unseen.contains(&mark.place);
+        self.new = u64::try_from(self.marks.iter().filter(is_new).count()).unwrap_or(u64::MAX);
+        Ok(())
+    }
+}
+
 async fn write(
     scene: &Scene<'_>,
     books: &mut Books,
     lines: usize,
-    found: &FoundOut,
+    found: &FoundOut<'_>,
     tell: Tell<'_>,
 ) -> Result<(), RunError> {
     let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
@@ -449,13 +533,13 @@ fn differing(
     differing
 }
 
-async fn match_some(
+async fn match_some<'l>(
     scene: &Scene<'_>,
     account: &str,
-    lines: &[OpenLine],
+    lines: &'l [OpenLine],
     storing: &Storing,
     refused: &Refused,
-) -> Result<FoundOut, RunError> {
+) -> Result<FoundOut<'l>, RunError> {
     let texts = texts_of(lines.iter().map(Names::from));
     let rows = rows_of(scene, account, &texts, storing).await?;
     let runs = storing.runs(scene, account, lines.iter().map(Names::from)).await?;
@@ -470,6 +554,7 @@ async fn match_some(
     let mut alone: Vec<(&OpenLine, Reason)> = Vec::new();
     let mut ended = Ended::new();
     let (mut named, mut fees) = (Named::new(), Vec::new());
+    let now = scene.clock.now();
     let asked = scene.options.ids.as_ref().map(|ids| ids.iter().collect::<HashSet<_>>());
     let is_asked = |row: &Transaction| asked.as_ref().is_none_or(|ids| ids.contains(&row.key.id));
     for line in lines {
@@ -486,7 +571,7 @@ async fn match_some(
             named.entry(table).or_default().push((row.key.id.clone(), line.place));
         }
         match found {
-            Ok((_, row)) if !is_asked(row) => {}
+            Ok((_, row)) if !is_asked(row) || is_early(line, (kind, way), row, now) => {}
             Ok((_, row)) if gives_charge_back((kind, way), said, row) => {
                 alone.push((line, Reason::Returned));
             }
@@ -512,16 +597,21 @@ async fn match_some(
     }
     let (again, agreed) = agree(scene, account, &ended, &mut marks).await?;
     alone.extend(left_alone(scene, &named, lines).await?);
-    leave_told(scene, account, &mut alone).await?;
     let mut freed = freed(lines, &by_name);
     let differing = differing(&ended, (&again, &agreed), &mut freed);
     let unseen: HashSet<LinePlace> =
         lines.iter().filter(|line| line.reason.is_none()).map(|line| line.place).collect();
-    marks.extend(book_payouts(scene, &alone).await?);
-    // Those of a row that agrees otherwise are told, too.
-    let new = marks.iter().filter(|mark| mark.row.is_none() && unseen.contains(&mark.place));
-    let new = u64::try_from(new.count()).unwrap_or(u64::MAX);
-    Ok(FoundOut { marks, new, again, named, differing, freed, fees })
+    Ok(FoundOut { marks, alone, unseen, new: 0, again, named, differing, freed, fees })
+}
+
+/// Whether a line would be the movement of a row that ended, and was not booked yet.
+fn is_early(
+    line: &OpenLine,
+    (kind, way): (LineKind, Direction),
+    row: &Transaction,
+    now: Instant,
+) -> bool {
+    !row.processing && moves(kind, way, row.kind) && is_ahead(line.booked_on, now)
 }
 
 /// What an open line is, and where its money went. What a bank calls undone may be a refund that
@@ -612,7 +702,7 @@ fn owner_of<'a>(
 }
 
 /// Lines of rows that a person left as they are, and that nobody looks at any more: what came since
-/// is told, and nothing else becomes of it.
+/// is told, unless it was not booked yet, and nothing else becomes of it.
 async fn left_alone<'l>(
     scene: &Scene<'_>,
     named: &Named,
@@ -625,7 +715,8 @@ async fn left_alone<'l>(
         let keys = keys.doing("looking for rows that were left as they are")?;
         let left = rows.iter().filter(|(key, _)| keys.contains(key));
         let places: HashSet<LinePlace> = left.map(|(_, place)| *place).collect();
-        let own = lines.iter().filter(|line| places.contains(&line.place));
+        let is_told = |line: &&OpenLine| !is_ahead(line.booked_on, scene.clock.now());
+        let own = lines.iter().filter(|line| places.contains(&line.place)).filter(is_told);
         alone.extend(own.map(|line| (line, Reason::LateContradiction)));
     }
     Ok(alone)
@@ -730,7 +821,10 @@ async fn book_payouts(
     scene: &Scene<'_>,
     alone: &[(&OpenLine, Reason)],
 ) -> Result<Vec<LineMark>, RunError> {
-    let may_be = |line: &OpenLine| line.kind == LineKind::Movement && line.itemised;
+    let now = scene.clock.now();
+    let may_be = |line: &OpenLine| {
+        line.kind == LineKind::Movement && line.itemised && !is_ahead(line.booked_on, now)
+    };
     let has_no_row = |reason: Reason| matches!(reason, Reason::Orphan | Reason::ReferenceMissing);
     let texts: HashSet<&str> = alone
         .iter()
@@ -1007,7 +1101,7 @@ async fn agree<'a>(
     if ended.is_empty() {
         return Ok((again, agreed));
     }
-    let exact = Tolerance::default();
+    let (exact, now) = (Tolerance::default(), scene.clock.now());
     let tolerance = scene.accounts.get(account).map_or(&exact, |open| &open.setup.tolerance);
     let rows: Vec<&Transaction> = ended.values().map(|(row, _)| *row).collect();
     let mut shelf = Shelf::about(scene.db, account, &rows).await?;
@@ -1016,7 +1110,7 @@ async fn agree<'a>(
     shelf.find_owners(scene.db, &scene.tables, account, &rows).await?;
     for ((table, id), (row, places)) in ended {
         let known = shelf.told_of_row(row);
-        let say = |line: &&StoredLine| shelf.said_of(line, row);
+        let say = |line: &&StoredLine| less_if_ahead(line, shelf.said_of(line, row), row, now);
         let own: Vec<SettledLine> = known.iter().map(say).collect();
         let found = objects(&own, row.kind, row.tag.usable());
         let after = match stores_another(row, (&known, &own), &found) {

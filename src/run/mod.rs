@@ -11,6 +11,7 @@ pub mod clock;
 pub mod error;
 pub mod events;
 mod as_decided;
+mod at_once;
 pub mod asking;
 pub mod fitting;
 pub mod replay;

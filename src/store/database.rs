@@ -191,6 +191,8 @@ delegate! { Driver:
     claim_due(run_id: &str, table: &SourceTable, filter: &ClaimFilter, limit: i64, now: Instant,
         lease_until: Instant) -> Vec<Claimed>;
     is_due(run_id: &str, table: &SourceTable, filter: &ClaimFilter, now: Instant) -> bool;
+    new_rows(table: &SourceTable, filter: &ClaimFilter, keys: &[String], now: Instant)
+        -> Vec<Claimed>;
     preview_due(table: &SourceTable, filter: &ClaimFilter, limit: i64, now: Instant)
         -> Vec<Claimed>;
     release(run_id: &str, rows: &[Claimed], now: Instant) -> ();
@@ -308,6 +310,7 @@ delegate! { PeopleDriver:
     case_plan(filter: &CaseFilter) -> Vec<String>;
     case_notes(case: i64) -> Vec<CaseNote>;
     case_links(case: i64) -> CaseLinks;
+    links_of(cases: &[i64]) -> HashMap<i64, CaseLinks>;
     similar_cases(case: &CaseRow, limit: i64) -> Vec<CaseRow>;
     proposals(cases: &[i64]) -> Vec<Proposal>;
     approved(cases: Option<&[i64]>, after: i64, limit: i64) -> Vec<Approved>;

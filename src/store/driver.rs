@@ -321,6 +321,18 @@ pub trait Driver {
         now: Instant,
     ) -> Result<bool, StoreError>;
 
+    /// Of these rows those that are stuck, fit the filter, and that nobody has taken in: what only
+    /// files tell of needs no lease between the question and the answer. Nothing is written;
+    /// [`Driver::apply`] takes each in as it is decided, where nobody else has by then. A key that
+    /// the table shows several times is left out.
+    async fn new_rows(
+        &self,
+        table: &SourceTable,
+        filter: &ClaimFilter,
+        keys: &[String],
+        now: Instant,
+    ) -> Result<Vec<Claimed>, StoreError>;
+
     /// What `enrol` and `claim_due` would take, without writing anything anywhere.
     async fn preview_due(
         &self,
@@ -426,21 +438,21 @@ pub trait Driver {
         keys: &[String],
     ) -> Result<Vec<(String, String)>, StoreError>;
 
-    /// Carries out decisions, all in one transaction, in this order: hold the run's row; move
-    /// the checks whose token still matches; write or compare the user's rows by image; then,
-    /// for what came back: evidence, references, cases, hand-backs, outbox, journal with chain.
-    /// Rows of an account that a person has paused are given back, as [`Driver::release`] does,
-    /// and have no record.
-    /// Rows that did not come back are journalled as superseded and are due again at once; one
-    /// whose lease was lost was counted as released when it was taken away, so that this count
-    /// is taken back, and its check is left to the new owner. `image` in its check becomes the
-    /// row's image after the write. Any outcome but a wait ends the row's open hand-back. A
-    /// success whose reference another row has becomes a `reference_claimed` case. A
-    /// row that the user's database refuses (constraint, trigger) becomes a `write_refused` case
-    /// of its own ([`RowEffects::send_to_review`]), never a failure of the batch; what is for a
-    /// person as decided goes to them without its status. What this run decided before is left out:
-    /// no row has two decisions in one run. Deadlocks and serialization failures are retried whole.
-    /// `writer` moves on only after the commit.
+    /// Carries out decisions, all in one transaction, in this order: hold the run's row; move the
+    /// checks whose token still matches; write or compare the user's rows by image; then, for what
+    /// came back: evidence, references, cases, hand-backs, outbox, journal with chain. Rows of an
+    /// account that a person has paused are given back, as [`Driver::release`] does, and have no
+    /// record. Rows that did not come back are journalled as superseded and are due again at once;
+    /// one whose lease was lost was counted as released when it was taken away, so that this count
+    /// is taken back, and its check is left to the new owner. A row without a lease gets its check
+    /// here, and is counted as claimed; one that has a check by now leaves the batch. `image` in
+    /// the check becomes the row's image after the write. Any outcome but a wait ends the row's
+    /// open hand-back. A success whose reference another row has becomes a `reference_claimed`
+    /// case. A row that the user's database refuses (constraint, trigger) becomes a `write_refused`
+    /// case of its own ([`RowEffects::send_to_review`]), never a failure of the batch; what is for
+    /// a person as decided goes to them without its status. What this run decided before is left
+    /// out: no row has two decisions in one run. Deadlocks and serialization failures are retried
+    /// whole. `writer` moves on only after the commit.
     async fn apply(
         &self,
         run_id: &str,

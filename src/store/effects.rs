@@ -21,7 +21,7 @@ use crate::model::time::{Instant, later, to_text};
 use crate::model::transaction::{SiblingFact, SiblingState, Transaction, hex};
 use crate::store::files::{LineMark, LinePlace};
 use crate::store::mapping::{FilterValue, MapSettings, TableSettings};
-use crate::store::records::{Applied, Claimed, JournalRow, NotApplied, Planned};
+use crate::store::records::{Applied, Claimed, JournalRow, NotApplied, Planned, UNLEASED};
 use crate::store::template::{Template, step_of};
 
 /// How many misses are kept; the proof needs at most three.
@@ -581,6 +581,16 @@ impl RowEffects {
             text: text.to_owned(),
             status,
         })
+    }
+
+    /// Whether tieout knew nothing of the row as it was decided: it is taken in with its decision.
+    pub fn is_new(&self) -> bool {
+        self.token == UNLEASED
+    }
+
+    /// What to tell of a new row that somebody else took in before its decision was written.
+    pub fn taken_elsewhere(&self) -> NotApplied {
+        NotApplied { paused: false, text: SUPERSEDED.to_owned(), ..self.given_back() }
     }
 
     /// What to tell of a row that was given back, as its account was paused before the write.

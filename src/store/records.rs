@@ -210,12 +210,46 @@ pub struct Claimed {
     pub history: History,
     /// Why it is looked at.
     pub asked: Asked,
-    /// The fencing token.
+    /// The fencing token; [`UNLEASED`].
     pub token: i64,
     /// The number of its open case.
     pub open_case: Option<i64>,
     /// How many events were staged for it so far.
     pub events: u32,
+}
+
+/// The token of a row that no run ever leased.
+pub const UNLEASED: i64 = 0;
+
+impl Claimed {
+    /// A stuck row that tieout knows nothing of yet.
+    pub fn unleased(row: Transaction, now: Instant) -> Self {
+        Self {
+            row,
+            history: History::first_look(now),
+            asked: Asked::Run,
+            token: UNLEASED,
+            open_case: None,
+            events: 0,
+        }
+    }
+}
+
+/// Leaves out rows whose key is among these several times.
+pub fn only_once(mut rows: Vec<Claimed>) -> Vec<Claimed> {
+    rows.sort_by(|one, other| one.row.key.id.cmp(&other.row.key.id));
+    let mut once: Vec<Claimed> = Vec::with_capacity(rows.len());
+    let mut rows = rows.into_iter().peekable();
+    while let Some(row) = rows.next() {
+        let mut is_alone = true;
+        while rows.next_if(|next| next.row.key.id == row.row.key.id).is_some() {
+            is_alone = false;
+        }
+        if is_alone {
+            once.push(row);
+        }
+    }
+    once
 }
 
 /// Everything that a decision was made from, as it is stored and replayed.
@@ -565,6 +599,9 @@ pub enum ApplyEnd {
         withheld: usize,
         /// The row, or its lease, had changed.
         superseded: usize,
+        /// Rows without a lease that somebody else had taken in meanwhile: this run has no part in
+        /// them any more.
+        elsewhere: Vec<JournalRow>,
         /// Given back, as a person paused their account before the write: how many, by account.
         paused: BTreeMap<String, usize>,
         /// The rows that were not carried out as they had been decided.

@@ -14,6 +14,7 @@ mod patience;
 mod pool;
 pub mod released;
 pub mod settled;
+mod unleased;
 mod watches;
 pub mod world;
 
@@ -57,6 +58,12 @@ macro_rules! conformance {
                     claims::a_table_of_one_status_is_written_by_its_key,
                     claims::every_row_gets_its_turn,
                     claims::what_comes_back_goes_behind,
+                    unleased::only_stuck_rows_that_nobody_took_in_are_new,
+                    unleased::a_new_row_is_taken_in_with_its_decision,
+                    unleased::a_new_row_that_changed_is_due_for_another_run,
+                    unleased::who_takes_a_new_row_in_first_has_it,
+                    unleased::what_a_run_took_in_so_it_decides_once,
+                    unleased::new_rows_of_a_paused_account_are_left_alone,
                     claims::windows_narrow,
                     claims::accounts_narrow,
                     claims::named_rows_are_due_now,

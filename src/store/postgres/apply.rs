@@ -24,6 +24,7 @@ use crate::store::postgres::errors::{Calls, answered, calls_for, failed, is_take
 use crate::store::postgres::ledger::{Ledger, Loss, journal};
 use crate::store::postgres::lines::mark_in;
 use crate::store::postgres::lookup::siblings_in;
+use crate::store::postgres::new_rows::TakeIn;
 use crate::store::postgres::people;
 use crate::store::postgres::rows::{Care, Fault, Rows};
 use crate::store::postgres::runs::{Sums, count_row, take_back};
@@ -61,6 +62,8 @@ struct Batch<'a> {
     lost: HashMap<usize, Loss>,
     /// Rows whose account a person paused: they are given back.
     held: Vec<RowEffects>,
+    /// New rows that somebody else took in.
+    elsewhere: Vec<RowEffects>,
     care: Care,
     /// Some of the evidence is stored already.
     is_known: bool,
@@ -90,6 +93,7 @@ pub(super) async fn apply(
         undo: Vec::new(),
         lost: HashMap::new(),
         held: Vec::new(),
+        elsewhere: Vec::new(),
         care: Care { halve: false, skip_held: false, isolate: false },
         is_known: false,
     };
@@ -143,12 +147,17 @@ impl Batch<'_> {
             *paused.entry(row.journal.account.clone()).or_default() += 1;
         }
         let left = self.rows.iter().filter_map(RowEffects::not_applied);
+        let elsewhere = self.elsewhere.iter().map(RowEffects::taken_elsewhere);
         ApplyEnd::Done {
             applied: count(Applied::Yes),
             withheld: count(Applied::Withheld),
             superseded: count(Applied::Superseded),
+            elsewhere: self.elsewhere.iter().map(|row| row.journal.clone()).collect(),
             paused,
-            not_applied: left.chain(self.held.iter().map(RowEffects::given_back)).collect(),
+            not_applied: left
+                .chain(self.held.iter().map(RowEffects::given_back))
+                .chain(elsewhere)
+                .collect(),
         }
     }
 
@@ -176,16 +185,22 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Leaves lost rows out of the next attempt. What this run decided before leaves the batch: no
-    /// row has two decisions in one run.
+    /// Leaves lost rows out of the next attempt. What this run decided before leaves the batch, as
+    /// no row has two decisions in one run; so does what somebody else took in.
     fn lose(&mut self, lost: HashMap<usize, Loss>) {
-        if lost.values().all(|loss| *loss != Loss::Decided) {
+        let leaves = |loss: &Loss| matches!(loss, Loss::Decided | Loss::Elsewhere);
+        if !lost.values().any(leaves) {
             self.lost.extend(lost);
             return;
         }
-        let decided = |index: usize| lost.get(&index) == Some(&Loss::Decided);
-        let rows = std::mem::take(&mut self.rows).into_iter().enumerate();
-        self.rows = rows.filter(|(index, _)| !decided(*index)).map(|(_, row)| row).collect();
+        let rows = std::mem::take(&mut self.rows);
+        for (index, row) in rows.into_iter().enumerate() {
+            match lost.get(&index) {
+                Some(Loss::Decided) => {}
+                Some(Loss::Elsewhere) => self.elsewhere.push(row),
+                Some(Loss::Taken | Loss::Ended) | None => self.rows.push(row),
+            }
+        }
         // The others have other places now; the next attempt finds them again.
         self.lost.clear();
     }
@@ -251,6 +266,7 @@ impl Batch<'_> {
         let live = self.leave_overtaken(connection, live).await?;
         self.find_taken_references(connection, &live).await?;
         let images = self.settle_rows(connection, &live).await?;
+        self.take_in(connection, &images).await?;
         let moved = self.write_ledger(connection, writer).await?;
         self.move_checks(connection, &images).await?;
         Ok(Some(moved))
@@ -464,6 +480,37 @@ impl Batch<'_> {
         Ok(moved)
     }
 
+    /// Takes new rows in, as they are once this batch is written: before anything else is written
+    /// of them, so that whoever took one in first is met here, and the attempt made again without.
+    async fn take_in(
+        &self,
+        connection: &mut PgConnection,
+        images: &HashMap<usize, String>,
+    ) -> Result<(), Fault> {
+        let (ledger, rows) = self.ledger();
+        let take_in = TakeIn { ledger: &ledger };
+        let new: Vec<(usize, &RowEffects)> =
+            rows.iter().enumerate().filter(|(_, row)| row.is_new()).collect();
+        let mut taken = 0;
+        for chunk in new.chunks(CHUNK) {
+            let is_gone = |row: &RowEffects| row.journal.applied == Applied::Superseded;
+            let (gone, done): (Vec<_>, Vec<_>) =
+                chunk.iter().copied().partition(|(_, row)| is_gone(row));
+            let done: Vec<(&RowEffects, Option<&str>)> = done
+                .into_iter()
+                .map(|(index, row)| (row, images.get(&index).map(String::as_str)))
+                .collect();
+            taken += take_in.decided(connection, &done).await?;
+            let gone: Vec<&RowEffects> = gone.into_iter().map(|(_, row)| row).collect();
+            taken += take_in.changed(connection, &gone).await.map_err(step)?;
+        }
+        if usize::try_from(taken).is_ok_and(|taken| taken == new.len()) {
+            let new = new.iter().map(|(_, row)| *row);
+            return take_in.count(connection, new).await.map_err(step);
+        }
+        Err(Fault::Lost)
+    }
+
     /// Moves the memory of rows on. Every row whose lease is ours must move: a lease that was
     /// lost since is found here, and the attempt is made again without its row.
     async fn move_checks(
@@ -472,8 +519,10 @@ impl Batch<'_> {
         images: &HashMap<usize, String>,
     ) -> Result<(), Fault> {
         let (ledger, rows) = self.ledger();
+        let is_ours =
+            |index: &usize, row: &RowEffects| !row.is_new() && !self.lost.contains_key(index);
         let ours: Vec<(usize, &RowEffects)> =
-            rows.iter().enumerate().filter(|(index, _)| !self.lost.contains_key(index)).collect();
+            rows.iter().enumerate().filter(|(index, row)| is_ours(index, row)).collect();
         let is_gone = |row: &RowEffects| row.journal.applied == Applied::Superseded;
         let done: Vec<_> = ours.iter().filter(|(_, row)| !is_gone(row)).collect();
         let gone: Vec<_> = ours.iter().filter(|(_, row)| is_gone(row)).collect();

@@ -17,6 +17,7 @@ use crate::store::postgres::checks::{self, Remembered, last_handbacks};
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::ledger::is_leased_by;
 use crate::store::postgres::patience::patiently;
+use crate::store::postgres::people::end_outrun;
 use crate::store::postgres::runs::{Sums, add_totals, count_row};
 use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::postgres::statements::Statements;
@@ -156,6 +157,24 @@ pub(super) fn stuck_rows(table: &SourceTable, filter: &ClaimFilter, sql: &mut Sq
         (None, Some(before)) => conditions.push(parts.is_stuck("t", before, sql)),
         (None, None) => {}
     }
+    conditions.extend(parts.narrow("t", filter, sql));
+    key_image_cells(table, &conditions)
+}
+
+/// The same of these rows alone.
+pub(super) fn new_among(
+    table: &SourceTable,
+    filter: &ClaimFilter,
+    keys: &[String],
+    sql: &mut Sql,
+) -> String {
+    let parts = Statements::of(table);
+    let mut conditions = vec![
+        parts.is_processing("t", sql),
+        parts.filter("t", sql),
+        parts.is_one_of_ids("t", keys, sql),
+    ];
+    conditions.extend(filter.stuck_before.map(|before| parts.is_stuck("t", before, sql)));
     conditions.extend(parts.narrow("t", filter, sql));
     key_image_cells(table, &conditions)
 }
@@ -706,8 +725,9 @@ async fn close_left(
          resolution = u.resolution from unnest({numbers}::bigint[], {resolutions}::text[]) \
          as u(number, resolution) where k.number = u.number and k.state = 'open'"
     ));
-    sql.run(connection).await?;
-    Ok(())
+    sql.run(&mut *connection).await?;
+    let numbers: Vec<i64> = cased.iter().filter_map(|due| due.remembered.open_case).collect();
+    end_outrun(connection, claim.run_id, &numbers, claim.now).await
 }
 
 /// Adds each row's last hand-back. Where the worker is told by the status, a row that is another

@@ -14,10 +14,11 @@ use crate::store::effects::{HandbackEffect, RowEffects, asked_text};
 use crate::store::error::StoreError;
 use crate::store::postgres::copy::{CopyRow, copy};
 use crate::store::postgres::errors::failed;
+use crate::store::postgres::people::end_outrun;
 use crate::store::postgres::sql::{Cells, Sql, small};
-use crate::store::records::{JournalRow, LAST_LOOK};
+use crate::store::records::{JournalRow, LAST_LOOK, UNLEASED};
 
-const WRITING: &str = "writing the records of the decisions";
+pub(super) const WRITING: &str = "writing the records of the decisions";
 
 /// What every statement of a batch is about.
 pub(super) struct Ledger<'a> {
@@ -25,6 +26,9 @@ pub(super) struct Ledger<'a> {
     pub(super) table: &'a str,
     pub(super) now: Instant,
 }
+
+/// About what a record takes, in bytes, besides what was decided from.
+const RECORD: usize = 800;
 
 fn all<T>(rows: &[&RowEffects], pick: impl Fn(&RowEffects) -> T) -> Vec<T> {
     rows.iter().map(|row| pick(row)).collect()
@@ -49,7 +53,8 @@ impl Ledger<'_> {
         may_be_stored: bool,
     ) -> sqlx::Result<()> {
         if !may_be_stored {
-            let mut text = String::new();
+            let bytes = rows.iter().map(|row| row.evidence.len().saturating_add(RECORD));
+            let mut text = String::with_capacity(bytes.sum());
             for row in rows {
                 let mut to = CopyRow(&mut text);
                 to.word(&row.journal.evidence_sha256).text(&row.evidence).at(self.now).end();
@@ -211,10 +216,12 @@ impl Ledger<'_> {
             "update tieout_cases k set state = 'closed', closed_at = $3, closed_run = $1, \
              resolution = u.resolution from unnest({subjects}::text[], {resolutions}::text[]) \
              as u(subject, resolution) where k.state = 'open' and k.subject_kind = 'row' \
-             and k.table_name = $2 and k.subject = u.subject"
+             and k.table_name = $2 and k.subject = u.subject returning k.number"
         ));
-        sql.run(connection).await?;
-        Ok(())
+        let closed = sql.fetch(&mut *connection).await?;
+        let number = |row| sqlx::Row::try_get(row, 0);
+        let closed: sqlx::Result<Vec<i64>> = closed.iter().map(number).collect();
+        end_outrun(connection, self.run_id, &closed?, self.now).await
     }
 
     /// Ends hand-backs that a new decision takes the place of.
@@ -400,7 +407,7 @@ impl Ledger<'_> {
     }
 
     /// The memory of rows as arrays: place, type and name of each.
-    fn memory(
+    pub(super) fn memory(
         &self,
         sql: &mut Sql,
         rows: &[(&RowEffects, Option<&str>)],
@@ -544,21 +551,26 @@ impl Ledger<'_> {
              and j.key = u.key and j.run_id = {run}) \
              from unnest({keys}::text[], {tokens}::bigint[]) as u(key, token) \
              left join tieout_checks c on c.table_name = {table} and c.key = u.key \
-             where c.key is null or c.lease_token <> u.token \
-             or c.lease_run is distinct from {run}"
+             where case u.token when {UNLEASED} then c.key is not null \
+             else c.key is null or c.lease_token <> u.token \
+             or c.lease_run is distinct from {run} end"
         ));
         let found = sql.fetch(connection).await.map_err(failed(WRITING))?;
-        let by_key: HashMap<&str, usize> =
-            rows.iter().map(|(index, row)| (row.journal.key.as_str(), *index)).collect();
+        let by_key: HashMap<&str, (usize, bool)> = rows
+            .iter()
+            .map(|(index, row)| (row.journal.key.as_str(), (*index, row.is_new())))
+            .collect();
         let mut lost = HashMap::new();
         for row in &found {
             let cells = Cells::new(row, WRITING);
+            let Some((index, is_new)) = by_key.get(cells.text(0)?.as_str()) else { continue };
             let loss = match (cells.flag(1)?, cells.flag(2)?) {
                 (_, true) => Loss::Decided,
+                _any if *is_new => Loss::Elsewhere,
                 (true, false) => Loss::Taken,
                 (false, false) => Loss::Ended,
             };
-            lost.extend(by_key.get(cells.text(0)?.as_str()).map(|index| (*index, loss)));
+            lost.insert(*index, loss);
         }
         Ok(lost)
     }
@@ -578,15 +590,18 @@ pub(super) enum Loss {
     Taken,
     /// This run decided the row before.
     Decided,
+    /// There was none, and somebody else took the row in.
+    Elsewhere,
     /// It ended otherwise.
     Ended,
 }
 
 /// The image to remember where it is another than the claim left: what was written, or what a
-/// watch that decided something looked at.
+/// watch that decided something, or a look at a new row, looked at.
 fn image_after(row: &RowEffects, written: Option<&str>) -> Option<String> {
     let was_watch = row.journal.asked == Asked::Watch && !row.check.keeps_image;
-    written.or_else(|| was_watch.then_some(row.image.as_str())).map(str::to_owned)
+    let is_unknown = was_watch || row.is_new();
+    written.or_else(|| is_unknown.then_some(row.image.as_str())).map(str::to_owned)
 }
 
 fn misses_text(row: &RowEffects) -> Result<String, StoreError> {
@@ -612,7 +627,7 @@ pub(super) async fn journal<'r>(
     connection: &mut PgConnection,
     rows: impl Iterator<Item = &'r JournalRow>,
 ) -> sqlx::Result<()> {
-    let mut text = String::new();
+    let mut text = String::with_capacity(rows.size_hint().0.saturating_mul(RECORD));
     for row in rows {
         record(&mut CopyRow(&mut text), row);
     }

@@ -18,6 +18,7 @@ mod copy;
 mod errors;
 mod files;
 mod foreseen;
+mod guards;
 mod inspect;
 mod ledger;
 mod letters;
@@ -33,6 +34,7 @@ mod names;
 mod pauses;
 mod people;
 mod prune;
+mod new_rows;
 mod preview;
 mod read;
 mod roles;
@@ -286,6 +288,16 @@ impl Driver for PgStore {
         now: Instant,
     ) -> Result<bool, StoreError> {
         claim::is_due(self.pool().await, run_id, table, filter, now).await
+    }
+
+    async fn new_rows(
+        &self,
+        table: &SourceTable,
+        filter: &ClaimFilter,
+        keys: &[String],
+        now: Instant,
+    ) -> Result<Vec<Claimed>, StoreError> {
+        new_rows::new_rows(self.pool().await, table, filter, keys, now).await
     }
 
     async fn preview_due(
@@ -1030,6 +1042,10 @@ impl PeopleDriver for PgStore {
 
     async fn case_links(&self, case: i64) -> Result<CaseLinks, StoreError> {
         people::links(self.pool().await, case).await
+    }
+
+    async fn links_of(&self, cases: &[i64]) -> Result<HashMap<i64, CaseLinks>, StoreError> {
+        people::links_of(self.pool().await, cases).await
     }
 
     async fn similar_cases(&self, case: &CaseRow, limit: i64) -> Result<Vec<CaseRow>, StoreError> {

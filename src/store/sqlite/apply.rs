@@ -17,7 +17,7 @@ use crate::store::driver::Writer;
 use crate::store::effects::{RowEffects, line_marks, refused_alike};
 use crate::store::error::StoreError;
 use crate::store::people::ProposalState;
-use crate::store::records::{Applied, ApplyEnd, JournalRow, LAST_LOOK, NotApplied};
+use crate::store::records::{Applied, ApplyEnd, JournalRow, LAST_LOOK, NotApplied, UNLEASED};
 use crate::store::sibling;
 use crate::store::source_table::SourceTable;
 use crate::store::sqlite::cases::{close_rows, put_rows};
@@ -27,7 +27,7 @@ use crate::store::sqlite::journal;
 use crate::store::sqlite::lines::mark_in;
 use crate::store::sqlite::lookup::siblings;
 use crate::store::sqlite::people;
-use crate::store::sqlite::runs::{Buckets, add_to, is_running, take_back_released};
+use crate::store::sqlite::runs::{Buckets, add_to, count, is_running, take_back_released};
 use crate::store::sqlite::sql::{Value, execute, execute_rows, fetch, json_set, rendered};
 use crate::store::sqlite::write::{Written, write};
 
@@ -81,6 +81,7 @@ pub(super) struct Counts {
     pub(super) applied: usize,
     pub(super) withheld: usize,
     pub(super) superseded: usize,
+    elsewhere: Vec<JournalRow>,
     paused: BTreeMap<String, usize>,
     not_applied: Vec<NotApplied>,
 }
@@ -103,11 +104,13 @@ pub(super) async fn apply(
     let lost = lost(connection, batch).await?;
     let decided = decided(connection, batch, &lost).await?;
     let paused = paused(connection, batch).await?;
-    let (held, fresh): (Vec<&RowEffects>, Vec<&RowEffects>) = batch
+    let (elsewhere, ours): (Vec<&RowEffects>, Vec<&RowEffects>) = batch
         .rows
         .iter()
         .filter(|effect| !decided.contains(&effect.journal.key))
-        .partition(|effect| paused.contains(&effect.journal.account));
+        .partition(|effect| effect.is_new() && lost.contains(&effect.journal.key));
+    let (held, fresh): (Vec<&RowEffects>, Vec<&RowEffects>) =
+        ours.into_iter().partition(|effect| paused.contains(&effect.journal.account));
     hold_back(connection, batch, &held).await?;
     let contested = contested(connection, &fresh, &lost).await?;
     let unapproved = unapproved(connection, &fresh).await?;
@@ -135,6 +138,7 @@ pub(super) async fn apply(
     settle(connection, batch, &rows).await?;
     let mut carried = record(connection, batch, writer, rows).await?;
     carried.counts.hold(&held);
+    carried.counts.leave(&elsewhere);
     Ok(Some(carried))
 }
 
@@ -154,7 +158,8 @@ async fn hold_back(
     give_back(connection, batch.run_id, &held, batch.now).await
 }
 
-/// The keys whose lease this run does not hold any more by the token of the claim.
+/// The keys whose lease this run does not hold any more by the token of the claim, and those of new
+/// rows that somebody took in.
 async fn lost(
     connection: &mut SqliteConnection,
     batch: &Batch<'_>,
@@ -165,11 +170,13 @@ async fn lost(
     let query = sqlx::query(
         "select j.value ->> 0 from json_each(?1) j left join tieout_checks c \
          on c.table_name = ?2 and c.key = j.value ->> 0 \
-         where c.lease_token is not (j.value ->> 1) or c.lease_run is not ?3",
+         where case j.value ->> 1 when ?4 then c.key is not null \
+         else c.lease_token is not (j.value ->> 1) or c.lease_run is not ?3 end",
     )
     .bind(json_set(&tokens))
     .bind(batch.table.settings.name.clone())
-    .bind(batch.run_id.to_owned());
+    .bind(batch.run_id.to_owned())
+    .bind(UNLEASED);
     let rows = fetch(connection, APPLYING, query).await?;
     rows.iter().map(|row| Cells::new(row, APPLYING).text(0)).collect()
 }
@@ -374,13 +381,21 @@ async fn settle(
         let state = ProposalState::CarriedOut;
         people::end_approved(connection, run_id, &words, state, "carried out", now).await?;
     }
-    remember(connection, name, &done, now).await?;
+    let (new, known): (Vec<&Applying<'_>>, Vec<&Applying<'_>>) =
+        done.into_iter().partition(|row| row.effect.is_new());
+    remember(connection, name, &known, now).await?;
+    take_in(connection, (run_id, name), &new, now).await?;
     let changed: Vec<&RowEffects> = rows
         .iter()
         .filter(|row| row.image.is_none() && !row.lost)
         .map(|row| &*row.effect)
         .collect();
-    due_again(connection, name, &changed, now).await?;
+    let (new, known): (Vec<&RowEffects>, Vec<&RowEffects>) =
+        changed.into_iter().partition(|effect| effect.is_new());
+    due_again(connection, name, &known, now).await?;
+    take_in_changed(connection, (run_id, name), &new, now).await?;
+    let new = rows.iter().filter(|row| row.effect.is_new()).map(|row| &row.effect.journal);
+    count_taken_in(connection, run_id, name, new).await?;
     // After the memory of this batch's own rows: one of them may have to be looked at anew.
     end_handbacks_beside(connection, name, rows, now).await
 }
@@ -591,38 +606,7 @@ async fn remember(
     now: Instant,
 ) -> Result<(), StoreError> {
     let table = Arc::from(table);
-    let rows = done.iter().map(|row| {
-        let (effect, history) = (&row.effect, &row.effect.check.history);
-        let image = row.image.as_deref().unwrap_or(&effect.image);
-        let seen_at = if image == effect.image { history.fingerprint_seen_at } else { now };
-        // A watch begins with the row as tieout left it.
-        let watch_from = history.watch_from.map(|from| match image == effect.image {
-            true => from,
-            false => from.max(seen_at),
-        });
-        let keeps = effect.check.keeps_image;
-        vec![
-            Value::from(&table),
-            Value::from(&effect.journal.key),
-            Value::from(effect.check.state),
-            Value::from(effect.check.next_check_at.map(to_text)),
-            Value::from((!keeps).then_some(image)),
-            Value::from((!keeps).then(|| to_text(seen_at))),
-            Value::from(&history.first_account),
-            Value::from(to_text(history.aged_from)),
-            Value::from(history.unanswered_since.map(to_text)),
-            Value::from(history.unanswered),
-            Value::from(history.checks),
-            Value::from(serde_json::json!(history.misses).to_string()),
-            Value::from(history.handbacks),
-            Value::from(watch_from.map(to_text)),
-            Value::from(history.watch_step),
-            Value::from(effect.check.events),
-            Value::from(effect.journal.outcome.as_str()),
-            Value::from(effect.journal.reason.as_str()),
-            Value::from(history.ended_as.map(Outcome::as_str)),
-        ]
-    });
+    let rows = done.iter().map(|row| memory_after(row, &table, now));
     let sql = |rows: &str| {
         format!(
             "update tieout_checks as c set state = j.column3, next_check_at = j.column4, \
@@ -637,6 +621,122 @@ async fn remember(
         )
     };
     execute_rows(connection, APPLYING, rows, sql).await
+}
+
+/// What is remembered of a row that was decided; column1 to column19 of the statements that write
+/// it.
+fn memory_after(row: &Applying<'_>, table: &Arc<str>, now: Instant) -> Vec<Value> {
+    let (effect, history) = (&row.effect, &row.effect.check.history);
+    let image = row.image.as_deref().unwrap_or(&effect.image);
+    let seen_at = if image == effect.image { history.fingerprint_seen_at } else { now };
+    // A watch begins with the row as tieout left it.
+    let watch_from = history.watch_from.map(|from| match image == effect.image {
+        true => from,
+        false => from.max(seen_at),
+    });
+    let keeps = effect.check.keeps_image;
+    vec![
+        Value::from(table),
+        Value::from(&effect.journal.key),
+        Value::from(effect.check.state),
+        Value::from(effect.check.next_check_at.map(to_text)),
+        Value::from((!keeps).then_some(image)),
+        Value::from((!keeps).then(|| to_text(seen_at))),
+        Value::from(&history.first_account),
+        Value::from(to_text(history.aged_from)),
+        Value::from(history.unanswered_since.map(to_text)),
+        Value::from(history.unanswered),
+        Value::from(history.checks),
+        Value::from(serde_json::json!(history.misses).to_string()),
+        Value::from(history.handbacks),
+        Value::from(watch_from.map(to_text)),
+        Value::from(history.watch_step),
+        Value::from(effect.check.events),
+        Value::from(effect.journal.outcome.as_str()),
+        Value::from(effect.journal.reason.as_str()),
+        Value::from(history.ended_as.map(Outcome::as_str)),
+    ]
+}
+
+/// The memory of new rows, which begins with their decision.
+async fn take_in(
+    connection: &mut SqliteConnection,
+    (run_id, table): (&str, &str),
+    new: &[&Applying<'_>],
+    now: Instant,
+) -> Result<(), StoreError> {
+    let (run_id, table) = (Arc::from(run_id), Arc::from(table));
+    let rows = new.iter().map(|row| {
+        let record = &row.effect.journal;
+        let mut values = memory_after(row, &table, now);
+        values.push(Value::from(&record.currency));
+        values.push(Value::from(record.amount_minor));
+        values.push(Value::from(record.row_created_at.map(to_text)));
+        values.push(Value::from(to_text(row.effect.check.history.first_seen_at)));
+        values.push(Value::from(&run_id));
+        values
+    });
+    let sql = |rows: &str| {
+        format!(
+            "insert into tieout_checks (table_name, key, state, next_check_at, image, \
+             fingerprint_seen_at, account, aged_from, unanswered_since, unanswered, checks, \
+             misses, handbacks, watch_from, watch_step, events, last_outcome, last_reason, \
+             ended_as, currency, amount_minor, row_created_at, first_seen_at, last_run, \
+             lease_token) select j.*, 1 from (values {rows}) j"
+        )
+    };
+    execute_rows(connection, APPLYING, rows, sql).await
+}
+
+/// The memory of new rows that had changed before their decision was written: due at once, for
+/// another run.
+async fn take_in_changed(
+    connection: &mut SqliteConnection,
+    (run_id, table): (&str, &str),
+    changed: &[&RowEffects],
+    now: Instant,
+) -> Result<(), StoreError> {
+    let (run_id, table): (Arc<str>, Arc<str>) = (Arc::from(run_id), Arc::from(table));
+    let now: Arc<str> = Arc::from(to_text(now));
+    let rows = changed.iter().map(|row| {
+        let record = &row.journal;
+        vec![
+            Value::from(&table),
+            Value::from(&record.key),
+            Value::from(&record.currency),
+            Value::from(record.amount_minor),
+            Value::from(record.row_created_at.map(to_text)),
+            Value::from(&row.image),
+            Value::from(to_text(row.check.history.first_seen_at)),
+            Value::from(row.money_seen.then(|| now.to_string())),
+            Value::from(if row.money_seen { LAST_LOOK } else { 0 }),
+            Value::from(&now),
+            Value::from(&run_id),
+        ]
+    });
+    let sql = |rows: &str| {
+        format!(
+            "insert into tieout_checks (table_name, key, state, currency, amount_minor, \
+             row_created_at, image, first_seen_at, fingerprint_seen_at, aged_from, watch_from, \
+             watch_step, next_check_at, last_run, lease_token) \
+             select j.column1, j.column2, 'open', j.column3, j.column4, j.column5, j.column6, \
+             j.column7, j.column7, j.column7, j.column8, j.column9, j.column10, j.column11, 1 \
+             from (values {rows}) j"
+        )
+    };
+    execute_rows(connection, APPLYING, rows, sql).await
+}
+
+/// Counts new rows as claimed, as a lease does.
+async fn count_taken_in<'r>(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    table: &str,
+    new: impl Iterator<Item = &'r JournalRow>,
+) -> Result<(), StoreError> {
+    let mut totals = Buckets::new();
+    new.for_each(|record| add_to(&mut totals, &record.currency, record.amount_minor));
+    count(connection, run_id, table, "claimed", &totals).await
 }
 
 /// Rows that had changed are looked at again at once, by another run, behind what is due by now;
@@ -711,6 +811,7 @@ impl Counts {
             applied: count(Applied::Yes),
             withheld: count(Applied::Withheld),
             superseded: count(Applied::Superseded),
+            elsewhere: Vec::new(),
             paused: BTreeMap::new(),
             not_applied,
         }
@@ -725,9 +826,16 @@ impl Counts {
         self.not_applied.extend(held.iter().map(|row| row.given_back()));
     }
 
+    /// Adds the new rows that somebody else took in.
+    fn leave(&mut self, elsewhere: &[&RowEffects]) {
+        self.elsewhere.extend(elsewhere.iter().map(|row| row.journal.clone()));
+        self.not_applied.extend(elsewhere.iter().map(|row| row.taken_elsewhere()));
+    }
+
     /// The sum of two parts of a batch.
     pub(super) fn and(mut self, other: Self) -> Self {
         self.not_applied.extend(other.not_applied);
+        self.elsewhere.extend(other.elsewhere);
         for (account, more) in other.paused {
             let rows = self.paused.entry(account).or_default();
             *rows = rows.saturating_add(more);
@@ -736,13 +844,14 @@ impl Counts {
             applied: self.applied.saturating_add(other.applied),
             withheld: self.withheld.saturating_add(other.withheld),
             superseded: self.superseded.saturating_add(other.superseded),
+            elsewhere: self.elsewhere,
             paused: self.paused,
             not_applied: self.not_applied,
         }
     }
 
     pub(super) fn done(self) -> ApplyEnd {
-        let Self { applied, withheld, superseded, paused, not_applied } = self;
-        ApplyEnd::Done { applied, withheld, superseded, paused, not_applied }
+        let Self { applied, withheld, superseded, elsewhere, paused, not_applied } = self;
+        ApplyEnd::Done { applied, withheld, superseded, elsewhere, paused, not_applied }
     }
 }

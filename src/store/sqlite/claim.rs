@@ -85,6 +85,28 @@ fn stuck_rows(statement: &mut Statement, turn: &Turn<'_>) -> String {
     )
 }
 
+/// Of the rows that are named, those that are stuck for long enough and unknown.
+pub(super) fn new_among(turn: &Turn<'_>) -> Statement {
+    let Turn { table, filter, .. } = turn;
+    let mut statement = Statement::default();
+    let name = statement.text(turn.name());
+    let unnamed = ClaimFilter { ids: None, ..(*filter).clone() };
+    let conditions = [
+        is_processing(table, "t"),
+        belongs(table, "t"),
+        in_scope(&mut statement, table, "t", filter),
+        is_stuck(&mut statement, table, "t", &unnamed),
+        format!(
+            "not exists (select 1 from tieout_checks c where c.table_name = {name} and c.key = {})",
+            read_key(table, "t"),
+        ),
+    ];
+    let rows = rows_of(&mut statement, table, filter);
+    let key = read_key(table, "t");
+    statement.push(&format!("select {key} from {rows} where {}", conditions.join(" and ")));
+    statement
+}
+
 pub(super) async fn enrol(
     connection: &mut SqliteConnection,
     turn: &Turn<'_>,

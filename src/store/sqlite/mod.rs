@@ -13,6 +13,7 @@ mod cells;
 mod claim;
 mod compare;
 mod files;
+mod guards;
 mod inspect;
 mod journal;
 mod letters;
@@ -24,6 +25,7 @@ mod payouts;
 mod lookup;
 mod migrate;
 mod names;
+mod new_rows;
 mod pauses;
 mod people;
 mod prune;
@@ -578,6 +580,18 @@ impl Driver for SqliteStore {
     ) -> Result<bool, StoreError> {
         let turn = ClaimTurn { table, filter, run_id: Some(run_id), limit: 1, now };
         claim::is_due(&mut *self.read("looking for rows still due").await?, &turn).await
+    }
+
+    async fn new_rows(
+        &self,
+        table: &SourceTable,
+        filter: &ClaimFilter,
+        keys: &[String],
+        now: Instant,
+    ) -> Result<Vec<Claimed>, StoreError> {
+        let named = ClaimFilter { ids: Some(keys.to_vec()), ..filter.clone() };
+        let turn = ClaimTurn { table, filter: &named, run_id: None, limit: i64::MAX, now };
+        new_rows::new_rows(&mut *self.read("reading new rows").await?, &turn).await
     }
 
     async fn preview_due(
@@ -1474,6 +1488,10 @@ impl PeopleDriver for SqliteStore {
 
     async fn case_links(&self, case: i64) -> Result<CaseLinks, StoreError> {
         people::links(&mut *self.read("reading which cases are one").await?, case).await
+    }
+
+    async fn links_of(&self, cases: &[i64]) -> Result<HashMap<i64, CaseLinks>, StoreError> {
+        people::links_of(&mut *self.read("reading which cases are one").await?, cases).await
     }
 
     async fn similar_cases(&self, case: &CaseRow, limit: i64) -> Result<Vec<CaseRow>, StoreError> {

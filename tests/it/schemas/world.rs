@@ -247,7 +247,8 @@ fn counted(mut end: ApplyEnd) -> ApplyEnd {
 /// How many rows were carried out, withheld, superseded.
 pub fn done(applied: usize, withheld: usize, superseded: usize) -> ApplyEnd {
     let (paused, not_applied) = (BTreeMap::new(), Vec::new());
-    ApplyEnd::Done { applied, withheld, superseded, paused, not_applied }
+    let elsewhere = Vec::new();
+    ApplyEnd::Done { applied, withheld, superseded, elsewhere, paused, not_applied }
 }
 
 /// A time without the zeros at its end.

@@ -18,14 +18,15 @@ use super::world::{
 
 /// How many rows were carried out, withheld, superseded.
 pub fn done(applied: usize, withheld: usize, superseded: usize) -> ApplyEnd {
-    let (paused, not_applied) = (BTreeMap::new(), Vec::new());
-    ApplyEnd::Done { applied, withheld, superseded, paused, not_applied }
+    let (elsewhere, paused, not_applied) = (Vec::new(), BTreeMap::new(), Vec::new());
+    ApplyEnd::Done { applied, withheld, superseded, elsewhere, paused, not_applied }
 }
 
 /// So many rows were carried out, and these given back, as their account is paused.
 fn held<const N: usize>(accounts: [(&str, usize); N], applied: usize) -> ApplyEnd {
     let paused = accounts.map(|(account, rows)| (account.to_owned(), rows)).into();
-    ApplyEnd::Done { applied, withheld: 0, superseded: 0, paused, not_applied: Vec::new() }
+    let (elsewhere, not_applied) = (Vec::new(), Vec::new());
+    ApplyEnd::Done { applied, withheld: 0, superseded: 0, elsewhere, paused, not_applied }
 }
 
 /// What a decision was made from may be stored already.

@@ -1,0 +1,156 @@
+//! Stuck rows that tieout does not know yet and that are decided as they are met: they have no
+//! lease, and are taken into `tieout_checks` by the transaction that carries their decision out,
+//! as they are afterwards. Whoever takes one in first has it.
+
+use sqlx::postgres::{PgConnection, PgPool};
+
+use crate::model::time::Instant;
+use crate::store::effects::RowEffects;
+use crate::store::error::StoreError;
+use crate::store::postgres::claim::{cell_names, new_among, read_row};
+use crate::store::postgres::errors::failed;
+use crate::store::postgres::ledger::{Ledger, WRITING};
+use crate::store::postgres::runs::{Sums, add_totals, count_row};
+use crate::store::postgres::sql::{Cells, Sql, small};
+use crate::store::records::{ClaimFilter, Claimed, LAST_LOOK, only_once};
+use crate::store::source_table::SourceTable;
+
+const READING: &str = "reading new rows";
+
+/// Those of these rows that are stuck and unknown.
+pub(super) async fn new_rows(
+    pool: &PgPool,
+    table: &SourceTable,
+    filter: &ClaimFilter,
+    keys: &[String],
+    now: Instant,
+) -> Result<Vec<Claimed>, StoreError> {
+    let mut sql = Sql::default();
+    let name = sql.bind(table.settings.name.clone());
+    let rows = new_among(table, filter, keys, &mut sql);
+    sql.push(&format!(
+        "select s.image, {} from ({rows}) s where not exists (select from tieout_checks c \
+         where c.table_name = {name} and c.key = s.key)",
+        cell_names(table, "s"),
+    ));
+    let mut connection = pool.acquire().await.map_err(failed(READING))?;
+    let found = sql.fetch(&mut connection).await.map_err(failed(READING))?;
+    let rows = found.iter().map(|row| read_row(table, &Cells::new(row, READING), 0));
+    let rows: Vec<Claimed> = rows
+        .map(|row| row.map(|row| Claimed::unleased(row, now)))
+        .collect::<Result<_, StoreError>>()?;
+    Ok(only_once(rows))
+}
+
+/// What a batch's new rows come to, in the transaction of their decisions.
+pub(super) struct TakeIn<'l, 'a> {
+    pub(super) ledger: &'l Ledger<'a>,
+}
+
+impl TakeIn<'_, '_> {
+    /// Takes decided rows in as they are afterwards; how many nobody had taken in before.
+    pub(super) async fn decided(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[(&RowEffects, Option<&str>)],
+    ) -> Result<u64, StoreError> {
+        if rows.is_empty() {
+            return Ok(0);
+        }
+        let mut sql = Sql::default();
+        let run = sql.bind(self.ledger.run_id.to_owned());
+        let table = sql.bind(self.ledger.table.to_owned());
+        let columns = self.ledger.memory(&mut sql, rows)?;
+        let mut values: Vec<String> =
+            columns.iter().map(|(place, of, _)| format!("{place}::{of}[]")).collect();
+        let mut names: Vec<&str> = columns.iter().map(|(_, _, name)| *name).collect();
+        let mut put = |place: String, of, name| {
+            values.push(format!("{place}::{of}[]"));
+            names.push(name);
+        };
+        let rows: Vec<&RowEffects> = rows.iter().map(|(row, _)| *row).collect();
+        put(sql.bind(currencies(&rows)), "text", "currency");
+        put(sql.bind(amounts(&rows)), "bigint", "amount");
+        put(sql.bind(created(&rows)), "timestamptz", "created");
+        put(sql.bind(first_seen(&rows)), "timestamptz", "first");
+        sql.push(&format!(
+            "insert into tieout_checks (table_name, key, state, account, currency, amount_minor, \
+             row_created_at, image, first_seen_at, fingerprint_seen_at, aged_from, \
+             unanswered_since, unanswered, checks, misses, handbacks, next_check_at, watch_from, \
+             watch_step, ended_as, events, last_outcome, last_reason, last_run, lease_token) \
+             select {table}, u.key, u.state, u.account, u.currency, u.amount, u.created, u.image, \
+             u.first, u.seen, u.aged, u.since, u.unanswered, u.checks, u.misses, u.handbacks, \
+             u.next, u.watch_from, u.step, u.ended, u.events, u.outcome, u.reason, {run}, \
+             u.token + 1 from unnest({}) as u({}) on conflict do nothing",
+            values.join(", "),
+            names.join(", "),
+        ));
+        sql.run(connection).await.map_err(failed(WRITING))
+    }
+
+    /// Takes rows in that had changed before their decision was written: they are due at once, for
+    /// another run; how many nobody had taken in before.
+    pub(super) async fn changed(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[&RowEffects],
+    ) -> sqlx::Result<u64> {
+        if rows.is_empty() {
+            return Ok(0);
+        }
+        let mut sql = Sql::default();
+        let run = sql.bind(self.ledger.run_id.to_owned());
+        let table = sql.bind(self.ledger.table.to_owned());
+        let now = sql.bind(self.ledger.now);
+        let step = sql.bind(small(LAST_LOOK));
+        let keys = sql.bind(rows.iter().map(|r| r.journal.key.clone()).collect::<Vec<_>>());
+        let images = sql.bind(rows.iter().map(|r| r.image.clone()).collect::<Vec<_>>());
+        let first = sql.bind(first_seen(rows));
+        let currencies = sql.bind(currencies(rows));
+        let amounts = sql.bind(amounts(rows));
+        let created = sql.bind(created(rows));
+        let seen = sql.bind(rows.iter().map(|r| r.money_seen).collect::<Vec<_>>());
+        sql.push(&format!(
+            "insert into tieout_checks (table_name, key, state, currency, amount_minor, \
+             row_created_at, image, first_seen_at, fingerprint_seen_at, aged_from, next_check_at, \
+             watch_from, watch_step, last_run, lease_token) \
+             select {table}, u.key, 'open', u.currency, u.amount, u.created, u.image, u.first, \
+             u.first, u.first, {now}, case when u.seen then {now} end, \
+             case when u.seen then {step} else 0 end, {run}, 1 \
+             from unnest({keys}::text[], {images}::text[], {first}::timestamptz[], \
+             {currencies}::text[], {amounts}::bigint[], {created}::timestamptz[], \
+             {seen}::boolean[]) as u(key, image, first, currency, amount, created, seen) \
+             on conflict do nothing"
+        ));
+        sql.run(connection).await
+    }
+
+    /// Counts rows as claimed, as a lease does.
+    pub(super) async fn count<'r>(
+        &self,
+        connection: &mut PgConnection,
+        rows: impl Iterator<Item = &'r RowEffects>,
+    ) -> sqlx::Result<()> {
+        let mut sums = Sums::new();
+        for record in rows.map(|row| &row.journal) {
+            count_row(&mut sums, self.ledger.table, &record.currency, record.amount_minor);
+        }
+        add_totals(connection, self.ledger.run_id, "claimed", &sums).await
+    }
+}
+
+fn currencies(rows: &[&RowEffects]) -> Vec<String> {
+    rows.iter().map(|row| row.journal.currency.clone()).collect()
+}
+
+fn amounts(rows: &[&RowEffects]) -> Vec<i64> {
+    rows.iter().map(|row| row.journal.amount_minor).collect()
+}
+
+fn created(rows: &[&RowEffects]) -> Vec<Option<Instant>> {
+    rows.iter().map(|row| row.journal.row_created_at).collect()
+}
+
+fn first_seen(rows: &[&RowEffects]) -> Vec<Instant> {
+    rows.iter().map(|row| row.check.history.first_seen_at).collect()
+}
