@@ -3,6 +3,7 @@
 //! It reads tieout's own records, and where the text is no key that they know, by its indexes the
 //! mapped table: no PSP is asked, nothing is written.
 
+mod beside;
 mod find;
 
 use std::collections::BTreeSet;
@@ -134,7 +135,9 @@ async fn explained(
         found.into_iter().for_each(page::say);
         let mut files = missing(&known, config, db).await?;
         files.extend(untied(&known, db).await?);
-        lines(&known, &files, paused.as_ref(), key, config).iter().for_each(|line| page::say(line));
+        let beside = Box::pin(beside(&known, db)).await?;
+        let lines = lines(&known, (&files, &beside), paused.as_ref(), key, config);
+        lines.iter().for_each(|line| page::say(&common.copyable(line)));
     }
     Ok(is_any)
 }
@@ -253,6 +256,15 @@ async fn untied(known: &Known, db: &Database) -> Result<Vec<String>, Failure> {
     Ok(lines)
 }
 
+/// The lines of files under the row's names that the last decision was not made from.
+async fn beside(known: &Known, db: &Database) -> Result<Vec<String>, Failure> {
+    let Some((inputs, last)) = stored(known).zip(known.journal.last()) else {
+        return Ok(Vec::new());
+    };
+    let lines = beside::lines(db, &last.account, inputs.inputs().row).await;
+    lines.map_err(|error| Failure::store(&error))
+}
+
 /// The file of the line that a status of settlement files ends with: `CRDT (17:42)`.
 fn file_of(status: &str) -> Option<i64> {
     let (_, place) = status.strip_suffix(')')?.rsplit_once('(')?;
@@ -261,7 +273,7 @@ fn file_of(status: &str) -> Option<i64> {
 
 fn lines(
     known: &Known,
-    files: &[String],
+    (files, beside): (&[String], &[String]),
     paused: Option<&Pause>,
     id: &str,
     config: &Config,
@@ -299,6 +311,7 @@ fn lines(
         lines.extend(labelled("proof", &proof(known, &inputs, config)));
     }
     lines.extend(labelled("files", files));
+    lines.extend(labelled("beside", beside));
     lines.extend(labelled("misses", &misses(known)));
     lines.extend(labelled("hand-backs", &handbacks(known)));
     lines.push(format!("next       {}", next(known)));

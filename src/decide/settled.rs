@@ -9,6 +9,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use chrono::{Days, NaiveDate};
+
 use crate::decide::expected::Expected;
 use crate::decide::policy::Tolerance;
 use crate::decide::reports::{is_return, may_be_told_twice, told_best, told_by_any};
@@ -18,6 +20,20 @@ use crate::model::reason::Reason;
 use crate::model::settlement::{Direction, LineKind, SettledLine};
 use crate::model::time::Instant;
 use crate::model::transaction::{Kind, Transaction};
+
+/// A booking is told a few days before its day at most: ahead of holidays, by a sender whose day
+/// begins earlier. What is dated later was not booked yet, or on another day.
+const AHEAD: Days = Days::new(7);
+
+/// The last day of which a booking may be told now.
+pub fn last_booked(now: Instant) -> Option<NaiveDate> {
+    now.date_naive().checked_add_days(AHEAD)
+}
+
+/// Whether a line is of a day on which nothing was booked yet.
+pub fn is_ahead(booked_on: Option<NaiveDate>, now: Instant) -> bool {
+    booked_on.zip(last_booked(now)).is_some_and(|(day, last)| day > last)
+}
 
 /// The objects that `lines`, all under one row's tag or reference, tell of; `tag` is that row's.
 /// One whose lines carry another row's tag is told under that tag.
@@ -596,7 +612,7 @@ fn says_itself(line: &SettledLine) -> bool {
 /// Whether two of these payments may be one booking that two files tell: known by nothing but the
 /// place of a line, in files that differ, of equal money and of one day.
 pub fn may_be_one<'a>(objects: impl IntoIterator<Item = &'a PspObject>) -> bool {
-    let mut files: BTreeMap<(chrono::NaiveDate, String, i64), &str> = BTreeMap::new();
+    let mut files: BTreeMap<(NaiveDate, String, i64), &str> = BTreeMap::new();
     objects.into_iter().any(|object| {
         let Some((file, money)) = file_of(object).zip(object.captured) else { return false };
         let day = object.created_at.date_naive();
@@ -649,7 +665,7 @@ fn object_kind(kind: Kind) -> &'static str {
 
 /// When a line's money moved at the latest: the end of its day, since a file tells no more, else
 /// when it came in.
-pub fn moved_at(booked_on: Option<chrono::NaiveDate>, received_at: Instant) -> Instant {
+pub fn moved_at(booked_on: Option<NaiveDate>, received_at: Instant) -> Instant {
     let end = booked_on.and_then(|day| day.and_hms_opt(23, 59, 59));
     end.map_or(received_at, |end| end.and_utc())
 }
@@ -658,7 +674,7 @@ pub fn moved_at(booked_on: Option<chrono::NaiveDate>, received_at: Instant) -> I
 /// files that are to come for the account. Where those are of several zones, the end that comes
 /// last; where none is to come, [`moved_at`].
 pub fn done_by(
-    booked_on: Option<chrono::NaiveDate>,
+    booked_on: Option<NaiveDate>,
     expected: &[Expected],
     received_at: Instant,
 ) -> Instant {
@@ -1405,7 +1421,7 @@ mod tests {
             };
             let expected: Vec<Expected> = zones.iter().map(series).collect();
             let received_at = from_text("2026-11-25T06:00:00Z").unwrap();
-            let day = chrono::NaiveDate::from_ymd_opt(2026, 11, 21);
+            let day = NaiveDate::from_ymd_opt(2026, 11, 21);
             to_short_text(done_by(day, &expected, received_at))
         };
         assert_eq!(by(&[]), "2026-11-21T23:59:59Z");

@@ -12,6 +12,7 @@ use std::time::SystemTime;
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 
+use crate::decide::settled::last_booked;
 use crate::exit::Exit;
 use crate::model::settlement::{Problem, Severity};
 use crate::model::time::{Instant, to_micros};
@@ -362,12 +363,12 @@ impl Carrier<'_> {
             format: format.to_owned(),
             version: version.clone(),
         };
+        let now = self.db.now().await.doing("reading the database's clock")?;
         let (sender, receiver) = mpsc::channel(AHEAD);
         let (reading, stop) = (self.reading.clone(), self.stop.clone());
         let read = tokio::task::spawn_blocking(move || {
-            begun.read(&reading, &sender, &stop, || stamp.holds())
+            begun.read(&reading, &sender, &stop, last_booked(now), || stamp.holds())
         });
-        let now = self.db.now().await.doing("reading the database's clock")?;
         let end = self.db.put_file(self.run_id, &head, receiver, now).await;
         // A parser that ended by a panic closed the channel: nothing of the file was kept.
         let sums = read.await.ok().flatten();

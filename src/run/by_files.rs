@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use chrono::Days;
-
 use crate::decide::expected::Expected;
 use crate::decide::reach::Reach;
-use crate::decide::settled::{counts, done_by, is_anothers, moves, objects, runs_back, taken_out};
+use crate::decide::settled::{
+    counts, done_by, is_ahead, is_anothers, moves, objects, runs_back, taken_out,
+};
 use crate::model::evidence::{Answer, CompleteSearch, Evidence, PspObject, Route};
 use crate::model::money::Money;
 use crate::model::settlement::{Direction, LineKind, SettledLine, Tag, TagKind};
@@ -25,10 +25,6 @@ use crate::store::driver::Driver;
 use crate::store::files::{FileDriver, LinePlace, OpenLine, StoredLine};
 use crate::store::records::Tagged;
 use crate::store::source_table::SourceTable;
-
-/// A booking is told a few days before its day at most: ahead of holidays, by a sender whose day
-/// begins earlier. What is dated later was not booked yet, or on another day.
-const AHEAD: Days = Days::new(7);
 
 /// What was found of one row.
 #[derive(Debug, Clone, Default)]
@@ -201,15 +197,14 @@ impl ByFiles<'_> {
 
 /// What a line says of a row that it moves: of a day that is further ahead than anything is booked,
 /// it informs until then, and what it tells is as old as its file.
-fn less_if_ahead(
+pub(super) fn less_if_ahead(
     line: &StoredLine,
     said: SettledLine,
     row: &Transaction,
     now: Instant,
 ) -> SettledLine {
-    let last = now.date_naive().checked_add_days(AHEAD);
-    let ahead = line.booked_on.zip(last).filter(|(day, last)| day > last);
-    let Some((day, _)) = ahead.filter(|_| moves(said.kind, line.direction, row.kind)) else {
+    let ahead = line.booked_on.filter(|day| is_ahead(Some(*day), now));
+    let Some(day) = ahead.filter(|_| moves(said.kind, line.direction, row.kind)) else {
         return said;
     };
     let (word, at) = (format!("booked for {day}"), said.at.min(line.received_at));

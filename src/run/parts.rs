@@ -105,17 +105,19 @@ impl Begun {
 
     /// Reads to the end and sends what comes. None, with nothing that ends the file sent, where
     /// a stop was asked for or nobody takes the parts any more: the store then keeps nothing.
-    /// `unchanged` is asked once all is read.
+    /// After the day `last` nothing was booked yet. `unchanged` is asked once all is read.
     pub(super) fn read(
         self,
         how: &Reading,
         parts: &Sender<Part>,
         stop: &Stop,
+        last: Option<NaiveDate>,
         unchanged: impl FnOnce() -> bool,
     ) -> Option<Sums> {
         let mut feeder = Feeder {
             how,
             parts,
+            last,
             covers_attempts: self.covers_attempts,
             format: self.format,
             days: BTreeMap::new(),
@@ -157,14 +159,58 @@ struct OpenStatement {
     number: u64,
     finality: Finality,
     held: bool,
+    /// The day that it is of, or begins on.
+    day: Option<NaiveDate>,
+    /// Its first line of a day on which nothing was booked yet.
+    early: Option<Early>,
     entries: u64,
     lines: u64,
+}
+
+/// A line that would decide rows, of a day on which nothing was booked yet.
+#[derive(Clone, Copy)]
+struct Early {
+    line: u64,
+    day: NaiveDate,
+    /// The day may be that of its value, which may lie far ahead: MT940 may tell no other.
+    may_be_value: bool,
+}
+
+impl OpenStatement {
+    /// Notes the day of a line that decides, where nothing was booked on it yet: one line of a
+    /// statement tells what is wrong with it.
+    fn note_day(
+        &mut self,
+        (line, booked_on): (u64, Option<NaiveDate>),
+        entry: Option<&Entry>,
+        (format, last): (&str, Option<NaiveDate>),
+    ) {
+        let Some((day, last)) = booked_on.or(self.day).zip(last) else { return };
+        let is_value = entry.is_some_and(|entry| entry.value_on == Some(day));
+        let may_be_value = is_value && format == Format::Mt940.name();
+        let is_known = |known: Early| may_be_value || !known.may_be_value;
+        if day > last && !self.early.is_some_and(is_known) {
+            self.early = Some(Early { line, day, may_be_value });
+        }
+    }
+}
+
+impl Early {
+    /// What is wrong with a statement that has it, and that ends on a day, where it says so.
+    fn problem(self, to: Option<NaiveDate>, last: NaiveDate) -> Option<Problem> {
+        let is_closed = self.may_be_value && to.is_some_and(|to| to <= last);
+        let expected = format!("up to {last}, seven days ahead");
+        let problem = Problem::error(self.line, "booking date", expected, self.day.to_string());
+        (!is_closed).then_some(problem)
+    }
 }
 
 /// Turns items into parts.
 struct Feeder<'a> {
     how: &'a Reading,
     parts: &'a Sender<Part>,
+    /// After this day nothing was booked yet.
+    last: Option<NaiveDate>,
     covers_attempts: bool,
     format: &'static str,
     /// How many statements of BAI2 came of an account, currency and day.
@@ -222,7 +268,15 @@ impl Feeder<'_> {
         let held = held(statement.flags);
         let (number, finality) = (self.statements, statement.finality);
         let is_held = held.is_some();
-        self.open = Some(OpenStatement { number, finality, held: is_held, entries: 0, lines: 0 });
+        self.open = Some(OpenStatement {
+            number,
+            finality,
+            held: is_held,
+            day: statement.from,
+            early: None,
+            entries: 0,
+            lines: 0,
+        });
         let statement_id = masked(&self.id_of(statement)).into_owned();
         let text = |text: &Option<String>| masked(text.as_deref().unwrap_or_default()).into_owned();
         self.send(Part::Statement(Box::new(NewStatement {
@@ -264,6 +318,11 @@ impl Feeder<'_> {
         self.flush()?;
         let Some(open) = self.open.take() else { return Some(()) };
         let head = sum.map(|sum| &sum.head);
+        if let Some((early, last)) = open.early.zip(self.last)
+            && let Some(problem) = early.problem(head.and_then(|head| head.to), last)
+        {
+            self.ledger.problem(problem);
+        }
         self.send(Part::StatementEnd(Box::new(StatementClose {
             number: open.number,
             currency: head.and_then(|head| head.currency),
@@ -308,6 +367,10 @@ impl Feeder<'_> {
             && !tags.is_empty();
         let kind = if is_doubtful { LineKind::Movement } else { line.kind };
         let decides = decides(status, open.finality, kind) && !open.held;
+        let booked_on = line.booked_on.or_else(|| entry.and_then(|entry| entry.booked_on));
+        if decides {
+            open.note_day((line.line, booked_on), entry, (self.format, self.last));
+        }
         // Only what may be a batch, or a part of one, is looked for by its order.
         let is_of_batch = !line.itemised || open.finality == Finality::Notice;
         let order = order_of(entry, &line).filter(|_| is_of_batch);
@@ -334,7 +397,7 @@ impl Feeder<'_> {
             bank_reference: kept(own(|entry| entry.bank_reference.as_ref())),
             batch: line.batch_id,
             order: kept(order),
-            booked_on: line.booked_on.or_else(|| entry.and_then(|entry| entry.booked_on)),
+            booked_on,
             value_on: entry.and_then(|entry| entry.value_on),
             refs: line.tags,
             raw: line.raw,

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use tokio::sync::mpsc;
 
+use crate::decide::settled::last_booked;
 use crate::exit::Exit;
 use crate::model::count::counted;
 use crate::model::time::Instant;
@@ -267,8 +268,10 @@ impl Releasing<'_> {
         };
         let (sender, receiver) = mpsc::channel(AHEAD);
         let stop = self.stop.clone();
-        let read =
-            tokio::task::spawn_blocking(move || begun.read(&reading, &sender, &stop, || true));
+        let last = last_booked(now);
+        let read = tokio::task::spawn_blocking(move || {
+            begun.read(&reading, &sender, &stop, last, || true)
+        });
         let done = self.db.release_quarantined(self.run_id, spoken, receiver, now).await;
         // A parser that ended by a panic closed the channel: nothing was changed.
         let _sums = read.await;

@@ -22,6 +22,11 @@ pub const TABLE: &str = "tieout_batches";
 const BOOKING: &str = "l.state = 'open' and l.decides and not l.itemised \
      and l.kind = 'movement' and (l.bank_reference is not null or l.order_ref is not null)";
 
+/// A line `x` that no correction took out and that repeats none: what both issues of a notice have
+/// stays with the earlier one.
+const STANDS: &str = "x.state <> 'superseded' \
+     and not (x.state = 'excluded' and coalesce(x.reason, '') = 'statement_corrected')";
+
 /// The same of a line `l` of the account `own` that does not say so: it has no tag, and several
 /// lines of notices carry its reference. Where the account has no notices, no line is looked at.
 /// That it `decides` stands there as the index over open lines says it.
@@ -30,12 +35,13 @@ fn unsaid(own: &str, decides: &str) -> String {
         "l.state = 'open' and {decides} and l.itemised and l.kind = 'movement' \
          and l.tag is null and l.bank_reference is not null \
          and exists (select 1 from tieout_statements t where t.account = {own} \
-         and t.state = 'live' and t.finality = 'notice') \
+         and t.state <> 'held' and t.finality = 'notice') \
          and (select count(*) from tieout_lines x where x.account = {own} \
          and x.bank_reference = l.bank_reference and x.bank_reference is not null \
          and (not x.decides or not x.itemised or x.kind = 'return' or x.of_file is not null) \
+         and {STANDS} \
          and exists (select 1 from tieout_statements s where s.file_id = x.file_id \
-         and s.number = x.statement and s.state = 'live' and s.finality = 'notice')) > 1"
+         and s.number = x.statement and s.state <> 'held' and s.finality = 'notice')) > 1"
     )
 }
 
@@ -71,7 +77,7 @@ pub trait BatchDriver {
         limit: i64,
     ) -> Result<Vec<StoredLine>, StoreError>;
 
-    /// What live notices of the booking's bank account list under its reference.
+    /// What the notices of the booking's bank account that count list under its reference.
     async fn batch_parts(&self, booking: LinePlace, by: BatchBy) -> Result<BatchParts, StoreError>;
 
     /// Makes the booking its parts', and lets these count: all in one transaction, and only where
@@ -165,16 +171,15 @@ fn alike(by: BatchBy) -> String {
         BatchBy::Order => "",
     };
     format!(
-        "x.account = {} and x.{column} = {} and x.{column} is not null{listed} \
-         and x.state <> 'superseded'",
+        "x.account = {} and x.{column} = {} and x.{column} is not null{listed} and {STANDS}",
         of_booking("account"),
         of_booking(column),
     )
 }
 
-/// The statement `s` is one of the same bank account.
+/// The statement `s` is one of the same bank account, and no person holds it back.
 fn same_account() -> &'static str {
-    "s.state = 'live' and s.bank_account = (select t.bank_account from tieout_statements t \
+    "s.state <> 'held' and s.bank_account = (select t.bank_account from tieout_statements t \
      join tieout_lines b on b.file_id = t.file_id and b.statement = t.number \
      where b.file_id = $1 and b.position = $2)"
 }

@@ -1129,6 +1129,8 @@ pub struct OpenLine {
     pub type_code: Option<String>,
     /// Of a return: why.
     pub return_reason: Option<String>,
+    /// When it was booked.
+    pub booked_on: Option<NaiveDate>,
 }
 
 /// A statement that ended, on its way in.
@@ -1165,7 +1167,7 @@ pub(in crate::store) const LINE: &str = "l.file_id, l.position, f.sha256, f.name
 /// The columns of a line `l`, in the order in which both databases' `open_line_of` read them.
 pub(in crate::store) const OPEN_LINE: &str = "l.file_id, l.position, l.kind, l.direction, \
      l.currency, l.amount_minor, l.itemised, l.tag, l.further, l.psp_reference, l.original, \
-     l.refs, l.reason, l.type_code, l.return_reason";
+     l.refs, l.reason, l.type_code, l.return_reason, l.booked_on";
 
 /// How bytes stand that are brought in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -344,7 +344,7 @@ pub(in crate::store) const OURS: &str = "select s.file_id, s.number, s.bank_acco
      join tieout_files f on f.id = s.file_id \
      left join (select l.statement, min(l.booked_on) as begun, max(l.booked_on) as done \
      from tieout_lines l where l.file_id = $1 group by l.statement) d on d.statement = s.number \
-     where s.file_id = $1 and s.state = 'live' and s.finality = 'final' order by s.number";
+     where s.file_id = $1 and s.state <> 'held' and s.finality = 'final' order by s.number";
 
 /// The banks' formats, as a list of SQL.
 pub(in crate::store) fn banks() -> String {
@@ -352,7 +352,7 @@ pub(in crate::store) fn banks() -> String {
 }
 
 /// A line `l` of a statement `s` that may turn out to be told before: nobody's yet.
-const FRESH: &str = "s.state = 'live' and s.finality = 'final' and l.status = 'booked' \
+const FRESH: &str = "s.state <> 'held' and s.finality = 'final' and l.status = 'booked' \
      and l.amount_minor is not null and l.kind <> 'attempt' and l.key is null \
      and (l.state = 'open' or (l.state = 'excluded' and l.reason is null))";
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tieout::sandbox::seeds::Seed;
 use tieout::sandbox::situations::Situation;
 
+use crate::run::files::{at_bank, bring, camt, credit, debit, shop_with_bank};
 use crate::run::shop::{Engine, Payment, Shop, Words, on_both_databases};
 
 /// The lines under one label.
@@ -24,7 +25,8 @@ async fn rules_and_the_state_of_a_proof_are_told(engine: Engine) {
         Seed { decline_code: Some(code.to_owned()), ..seed }
     };
     shop.plant(vec![refused(&declined, "insufficient_funds"), refused(&odd, "never_heard_of")]);
-    shop.insert(&[absent, declined, odd]).await;
+    let stored = Payment { psp_ref: Some("pi_gone".to_owned()), ..Payment::stuck(4) };
+    shop.insert(&[absent, declined, odd, stored]).await;
     shop.run().await;
     let explain = async |id: &str| shop.tieout(&["explain", id]).await.ended(0).stdout;
 
@@ -43,6 +45,11 @@ async fn rules_and_the_state_of_a_proof_are_told(engine: Engine) {
 
     let screen = explain("3").await;
     assert!(under(&screen, "rules")[0].contains("never_heard_of: none of "), "{screen}");
+
+    // A row with a reference lacks something else, and its call is told of no more often.
+    let screen = explain("4").await;
+    let of_call = |line: &&String| line.contains("original call");
+    assert!(under(&screen, "proof").iter().filter(of_call).count() <= 1, "{screen}");
 
     // The call is over by then; what is lacking is the second miss.
     shop.a_span_passes().await;
@@ -181,7 +188,32 @@ async fn a_row_is_found_by_its_tag_and_by_a_reference(engine: Engine) {
     assert!(said.contains("tieout knows no row pi_two"), "{said}");
 }
 
+/// Money that carries a row's tag and is no word about the row: whoever looks for it finds it.
+async fn lines_of_the_other_side_are_named(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
+    let bookings = [debit(10_001, "pay_1"), credit(10_002, "pay_2"), debit(10_002, "pay_2")];
+    bring(&shop, "out.xml", &camt("camt.053", "S1", &bookings[..2]), 0).await;
+    shop.run().await;
+    let screen = shop.tieout(&["explain", "1"]).await.ended(0).stdout;
+    let beside = under(&screen, "beside");
+    assert_eq!(beside.len(), 1, "{screen}");
+    assert!(beside[0].starts_with("out.xml line "), "{screen}");
+    assert!(beside[0].contains(" (1:1): 100.01 EUR out on 20"), "{screen}");
+    let why = "(movement): a charge moves money the other way, and nothing was booked before that \
+               this could have taken back: it is as what a refund or a payout moves";
+    assert!(beside[0].ends_with(why), "{screen}");
+    // What a row was decided from stands in its evidence; and so does what took it back.
+    assert_eq!(shop.status(2).await, "paid");
+    let explain = async || shop.tieout(&["explain", "2"]).await.ended(0).stdout;
+    assert!(under(&explain().await, "beside").is_empty());
+    bring(&shop, "back.xml", &camt("camt.053", "S2", &bookings[2..]), 0).await;
+    shop.run().await;
+    assert!(under(&explain().await, "beside").is_empty());
+}
+
 on_both_databases!(
+    lines_of_the_other_side_are_named,
     a_row_is_found_by_its_tag_and_by_a_reference,
     rules_and_the_state_of_a_proof_are_told,
     a_hand_back_is_told_as_it_was_decided,

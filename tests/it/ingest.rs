@@ -93,6 +93,32 @@ async fn what_does_not_tie_is_kept_and_counts_for_nothing(engine: Engine) {
     shop.check(false).await;
 }
 
+/// A year that was typed wrong; MT940 may tell the day of value alone, which may be far ahead.
+async fn a_statement_of_a_day_far_ahead_is_quarantined(engine: Engine) {
+    let shop = Shop::open(engine).await;
+    let bai2 = |day: &str| {
+        format!(
+            "01,A,B,{day},0200,1,,,2/\n02,A,B,1,{day},2400,EUR,2/\n03,1,EUR,010,0,,,015,100,,/\n\
+             16,195,100,,R1,pay_1,/\n49,200,3/\n98,200,1,5/\n99,200,1,7/\n"
+        )
+    };
+    let value_alone = |text: String| text.replace(":61:2611181118", ":61:361118");
+    for (name, text, code) in [
+        ("year.sta", statement(2).replace("261118", "361118"), 3),
+        ("value.sta", value_alone(statement(2)), 0),
+        ("both.sta", value_alone(statement(2)).replace("C261118", "C361118"), 3),
+        ("day.bai2", bai2("361118"), 3),
+    ] {
+        put(&shop, name, &text);
+        let ran = shop.tieout(&["ingest", name]).await.ended(code);
+        let said = format!("{}{}", ran.stdout, ran.stderr);
+        let is_said = said.contains("booking date: expected up to 20");
+        assert_eq!(is_said, code == 3, "{name}: {said}");
+    }
+    assert_eq!(shop.count(LINES).await, 2);
+    shop.check(false).await;
+}
+
 async fn the_same_statement_in_other_bytes_is_held(engine: Engine) {
     let shop = Shop::open(engine).await;
     put(&shop, "first.sta", statement(3));
@@ -168,6 +194,7 @@ async fn what_cannot_be_meant_is_refused_before_anything_is_done(engine: Engine)
 on_both_databases!(
     the_same_money_comes_in_once,
     what_does_not_tie_is_kept_and_counts_for_nothing,
+    a_statement_of_a_day_far_ahead_is_quarantined,
     the_same_statement_in_other_bytes_is_held,
     card_numbers_are_masked_before_anything_is_kept,
     a_kill_at_any_moment_leaves_all_or_nothing,

@@ -76,6 +76,7 @@ fn open_line_of(row: &PgRow) -> Result<OpenLine, StoreError> {
         reason: cells.maybe_text(12)?,
         type_code: cells.maybe_text(13)?,
         return_reason: cells.maybe_text(14)?,
+        booked_on: cells.maybe_day(15)?,
     })
 }
 

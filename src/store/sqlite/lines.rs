@@ -78,6 +78,7 @@ fn open_line_of(row: &SqliteRow) -> Result<OpenLine, StoreError> {
         reason: cells.opt_text(12)?,
         type_code: cells.opt_text(13)?,
         return_reason: cells.opt_text(14)?,
+        booked_on: cells.opt_day(15)?,
     })
 }
 

@@ -14,6 +14,7 @@ on_both_databases!(
     one_notice_explains_each_booking_that_it_lists,
     bookings_of_one_reference_are_explained_all_together,
     a_corrected_batch_takes_its_parts_along,
+    a_corrected_notice_explains_with_what_it_left_as_it_was,
     what_a_bank_took_of_a_batch_is_no_difference,
     a_booking_that_does_not_say_that_it_is_a_batch_is_explained_all_the_same,
     what_only_may_be_a_batch_is_explained_alone_and_to_the_cent,
@@ -278,6 +279,24 @@ async fn a_corrected_batch_takes_its_parts_along(engine: Engine) {
     assert_eq!(ran.verdict(1), "review late_contradiction", "what it was paid by is gone");
     let part = "tieout_lines where key = '1' and state = 'superseded'";
     assert_eq!(shop.count(part).await, 1);
+    shop.check(false).await;
+}
+
+async fn a_corrected_notice_explains_with_what_it_left_as_it_was(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
+    // The first issue has another payment in the place of the second.
+    let first = notice("N1", "B1", &[(10_001, "pay_1"), (10_002, "nobody")]);
+    bring(&shop, "first.xml", &first, 0).await;
+    bring(&shop, "second.xml", &first.replace("nobody", "pay_2"), 3).await;
+    shop.tieout(&["files", "release", "2", "--reason", "sent again"]).await.ended(0);
+    shop.run().await;
+    let booked = statement("S1", &[batch("B1", 20_003, 2)], 20_003);
+    bring(&shop, "stmt.xml", &booked, 0).await;
+    let ran = shop.run().await;
+    assert_eq!(bookings(&shop).await, ["matched - tieout_batches 2"]);
+    assert_eq!(ran.verdict(1), "succeeded settled");
+    assert_eq!(ran.verdict(2), "succeeded settled");
     shop.check(false).await;
 }
 

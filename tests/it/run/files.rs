@@ -24,6 +24,7 @@ on_both_databases!(
     a_place_in_a_file_is_known_by_tieouts_own_record,
     an_interim_statement_decides_nothing,
     a_booking_of_a_day_far_ahead_pays_nobody,
+    what_is_dated_far_ahead_contradicts_no_row,
     what_differs_is_tolerated_only_as_configured,
     what_came_back_is_no_second_payment,
     what_a_file_says_went_back_is_not_overruled,
@@ -896,24 +897,62 @@ async fn an_interim_statement_decides_nothing(engine: Engine) {
     shop.check(false).await;
 }
 
-/// Before a holiday a booking may be told some days early; in another year it is a mistake.
+/// Before a holiday a booking may be told some days early; in another year it is a mistake, and
+/// whoever lets the file count has it inform until then.
 async fn a_booking_of_a_day_far_ahead_pays_nobody(engine: Engine) {
     let shop = shop_with_bank(engine).await;
-    shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
-    let today = chrono::Utc::now().date_naive();
-    for (id, days) in [(1, 365), (2, 4)] {
-        let day = today.checked_add_days(chrono::Days::new(days)).unwrap();
+    shop.insert(&[1, 2, 3, 4].map(|id| at_bank(id, "processing"))).await;
+    for (id, days, code) in [(1, 365, 3), (2, 4, 0), (3, 9, 3), (4, 7, 0)] {
         let bookings = [credit(10_000 + id, &format!("pay_{id}"))];
-        let text = camt("camt.053", &format!("S{id}"), &bookings);
-        let text = text.replace(&today.to_string(), &day.to_string());
-        bring(&shop, &format!("{id}.xml"), &text, 0).await;
+        let text = in_days(&camt("camt.053", &format!("S{id}"), &bookings), days);
+        bring(&shop, &format!("{id}.xml"), &text, code).await;
     }
+    let wrong = shop.tieout(&["files", "quarantine"]).await.ended(0).stdout;
+    let wrong = wrong.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = ["booking date: expected up to ", ", seven days ahead, found "];
+    assert!(said.iter().all(|words| wrong.matches(*words).count() == 2), "{wrong}");
+    assert_eq!(shop.open_cases().await, ["1 file_quarantined", "3 file_quarantined"]);
+    shop.tieout(&["files", "release", "1", "--reason", "so it is"]).await.ended(0);
     let ran = shop.run().await;
     assert_eq!(ran.verdict(1), "wait psp_pending");
     assert_eq!(ran.verdict(2), "succeeded settled");
+    assert_eq!(ran.verdict(3), "wait within_grace");
+    assert_eq!(ran.verdict(4), "succeeded settled");
     assert_eq!([shop.status(1).await, shop.status(2).await], ["processing", "paid"]);
+    assert_eq!(shop.open_cases().await, ["3 file_quarantined"]);
     let said = shop.texts("select text from tieout_journal where key = '1'").await;
     assert!(said[0].contains("1:1 is `booked for "), "{said:?}");
+    shop.check(false).await;
+}
+
+/// The statement of today as one of so many days later.
+fn in_days(text: &str, days: u64) -> String {
+    let today = chrono::Utc::now().date_naive();
+    let day = today.checked_add_days(chrono::Days::new(days)).unwrap();
+    text.replace(&today.to_string(), &day.to_string())
+}
+
+/// Nor does it wake anybody again: only its day makes it a booking.
+async fn what_is_dated_far_ahead_contradicts_no_row(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    let rows = [at_bank(1, "failed"), at_bank(2, "paid"), at_bank(3, "processing")];
+    shop.insert(&rows).await;
+    let bookings = [1, 2, 3].map(|id| credit(10_000 + id, &format!("pay_{id}")));
+    let text = in_days(&camt("camt.053", "S1", &bookings), 365);
+    bring(&shop, "ahead.xml", &text, 3).await;
+    shop.tieout(&["files", "release", "1", "--reason", "so it is"]).await.ended(0);
+    let ran = shop.run().await;
+    assert_eq!([ran.verdict(1), ran.verdict(2)], ["not decided", "not decided"]);
+    assert_eq!(ran.verdict(3), "wait psp_pending");
+    let open = ["pay_1 open - -", "pay_2 open - -", "pay_3 open - -"];
+    for _ in 0..2 {
+        assert_eq!(lines(&shop).await, open);
+        all_wait(&shop).await;
+        let ran = shop.run().await;
+        assert!(ran.verdicts().is_empty(), "{:?}", ran.verdicts());
+        assert_eq!(ran.of_type("run_end")[0]["lines"]["contradicted"], 0);
+    }
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
     shop.check(false).await;
 }
 
