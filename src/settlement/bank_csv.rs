@@ -26,9 +26,13 @@ const OF_AN_API: &[&str] = &["id", "amount", "currency", "created"];
 /// A head this long was cut somewhere: its last row may be half a row.
 const CUT: usize = 60 * 1024;
 
+/// The columns of a bank that writes no header row, and what they are.
+const BARE: [&str; 6] =
+    ["account", "buchungstext", "buchungsdatum", "valutadatum", "betrag", "währung"];
+
 /// What the header and the first rows say together.
 pub fn recognise(head: &str) -> Option<String> {
-    infer(head).map(|_| String::new())
+    infer(head).or_else(|| bare(head)).map(|_| String::new())
 }
 
 /// Begins to read.
@@ -39,9 +43,12 @@ pub fn open(mut source: Source) -> Box<dyn Parse> {
     };
     match infer(&head) {
         Some((table, layout)) => table_rows::open_at(table, layout, source),
-        None => sheet::refused(seen(&head).unwrap_or_else(|| {
-            Problem::error(1, "header row", "names of columns that are known", "none")
-        })),
+        None => match bare(&head) {
+            Some((table, layout)) => table_rows::open_bare(table, layout, source),
+            None => sheet::refused(seen(&head).unwrap_or_else(|| {
+                Problem::error(1, "header row", "names of columns that are known", "none")
+            })),
+        },
     }
 }
 
@@ -80,9 +87,12 @@ fn lacking(names: &[String]) -> Vec<&'static str> {
     let split: Vec<(String, Option<Currency>)> =
         names.iter().map(|name| without_currency(name)).collect();
     let any = |known: &[&str]| split.iter().any(|(stem, _)| known.contains(&stem.as_str()));
-    let has_amount = any(words::AMOUNT) || any(words::DEBIT) && any(words::CREDIT);
-    let is_named = split.iter().any(|(_, currency)| currency.is_some());
-    let has_tag = words::TAGS.iter().any(|(_, known)| !all(names, known).is_empty());
+    let is_proven = any(words::PROVEN_AMOUNT) && any(words::BALANCE);
+    let has_amount = any(words::AMOUNT) || is_proven || any(words::DEBIT) && any(words::CREDIT);
+    let is_named =
+        words::is_in_dollars(names) || split.iter().any(|(_, currency)| currency.is_some());
+    let mut tags = words::TAGS.iter().map(|(_, known)| *known).chain([words::TEXT_ALONE]);
+    let has_tag = tags.any(|known| !all(names, known).is_empty());
     let needed = [
         ("date", !all(names, words::DATE).is_empty()),
         ("amount", has_amount),
@@ -140,19 +150,32 @@ fn first(names: &[String], known: &[&str]) -> Option<usize> {
 }
 
 /// Amounts of another name than the one that moved the account has: `original amount`.
-fn others(stems: &[String]) -> Vec<usize> {
+fn others(stems: &[String], whole: Option<usize>) -> Vec<usize> {
     let own = [words::AMOUNT, words::DEBIT, words::CREDIT, words::BALANCE, words::FEE];
     let is_own = |name: &str| own.iter().any(|known| known.contains(&name));
-    let names = stems.iter().enumerate();
+    let names = stems.iter().enumerate().filter(|(at, _)| Some(*at) != whole);
     names
         .filter(|(_, name)| !is_own(name.as_str()) && words::is_amount(name))
         .map(|(at, _)| at)
         .collect()
 }
 
+/// The columns of references and texts; where none is a text, those that may be one.
+fn tags(names: &[String]) -> Vec<(usize, TagKind)> {
+    let named = names.iter().enumerate().filter_map(|(at, name)| {
+        let known = words::TAGS.iter().find(|(_, known)| known.contains(&name.as_str()));
+        known.map(|(kind, _)| (at, *kind))
+    });
+    let mut tags: Vec<(usize, TagKind)> = named.collect();
+    if tags.iter().all(|(_, kind)| *kind != TagKind::Text) {
+        tags.extend(all(names, words::TEXT_ALONE).into_iter().map(|at| (at, TagKind::Text)));
+    }
+    tags
+}
+
 /// A name without the currency at its end: `amount czk`, `betrag in eur`, `määrä euroa`.
 fn without_currency(name: &str) -> (String, Option<Currency>) {
-    if let Some(stem) = name.strip_suffix(" euroa") {
+    if let Some(stem) = name.strip_suffix(" euroa").or_else(|| name.strip_suffix(" euros")) {
         return (stem.to_owned(), Currency::parse("EUR").ok());
     }
     let Some((stem, code)) = name.rsplit_once(' ') else { return (name.to_owned(), None) };
@@ -166,15 +189,24 @@ fn without_currency(name: &str) -> (String, Option<Currency>) {
 }
 
 impl Roles {
+    /// Whether more than signs shows which way money went: in a card's file they are its issuer's.
+    fn shows_ways(&self) -> bool {
+        self.balance.is_some() || self.sides.is_some()
+    }
+
     fn of(names: &[String]) -> Option<Self> {
         let date = first(names, words::DATE)?;
         let split: Vec<(String, Option<Currency>)> =
             names.iter().map(|name| without_currency(name)).collect();
         let stems: Vec<String> = split.iter().map(|(stem, _)| stem.clone()).collect();
-        let whole = only(&stems, words::AMOUNT);
+        let any = |known: &[&str]| stems.iter().any(|name| known.contains(&name.as_str()));
+        let balance = only(&stems, words::BALANCE);
+        let is_alone = !any(words::AMOUNT) && !any(words::DEBIT) && !any(words::CREDIT);
+        let proven = only(&stems, words::PROVEN_AMOUNT);
+        let proven = proven.filter(|_| is_alone && balance.is_some());
+        let whole = proven.or_else(|| only(&stems, words::AMOUNT));
         let sides = only(&stems, words::DEBIT).zip(only(&stems, words::CREDIT));
         let (amount, beside) = if sides.is_some() { (None, whole) } else { (whole, None) };
-        let any = |known: &[&str]| stems.iter().any(|name| known.contains(&name.as_str()));
         // Two columns of a kind: which one moved the account is not certain.
         if whole.is_none() && any(words::AMOUNT) || amount.is_some() == sides.is_some() {
             return None;
@@ -199,25 +231,17 @@ impl Roles {
             }
             (None, None) => None,
         };
-        let tags: Vec<(usize, TagKind)> = names
-            .iter()
-            .enumerate()
-            .filter_map(|(at, name)| {
-                let known = words::TAGS.iter().find(|(_, known)| known.contains(&name.as_str()));
-                known.map(|(kind, _)| (at, *kind))
-            })
-            .collect();
+        let tags = tags(names);
         if tags.is_empty() {
             return None;
         }
-        let balance = only(&stems, words::BALANCE);
         Some(Self {
             date,
             value_date: first(names, words::VALUE_DATE),
             amount,
             sides,
             beside,
-            others: others(&stems),
+            others: others(&stems, whole),
             card: any(words::CARD),
             issuers: sheet::has(names, words::ISSUERS),
             kinds: all(names, words::KINDS),
@@ -226,7 +250,7 @@ impl Roles {
             currencies: all(names, words::CURRENCY),
             named_currency,
             balance,
-            account: first(names, words::ACCOUNT),
+            account: first(names, words::ACCOUNT).or_else(|| words::own_beside(names)),
             fee: only(&stems, words::FEE),
             statuses: all(names, words::STATUS),
             tags,
@@ -241,7 +265,10 @@ fn infer(head: &str) -> Option<(Table, Layout)> {
     let layout = sheet::find(head, |names| Roles::of(names).is_some())?;
     let mut roles = Roles::of(&layout.names)?;
     if roles.named_currency.is_none() && roles.currencies.is_empty() {
-        roles.named_currency = euro_of(&roles, &layout);
+        let in_dollars = words::is_in_dollars(&layout.names);
+        let dollar = || Currency::parse("USD").ok().filter(|_| in_dollars);
+        let said = || currency_above(head, &layout).filter(|_| roles.shows_ways());
+        roles.named_currency = euro_of(&roles, &layout).or_else(dollar).or_else(said);
     }
     let mut rows = sheet::rows_of(head, layout.delimiter, LOOKED_AT);
     if head.len() >= CUT || rows.len() == LOOKED_AT {
@@ -250,6 +277,70 @@ fn infer(head: &str) -> Option<(Table, Layout)> {
     let rows: Vec<Vec<String>> = rows.into_iter().skip(layout.above.saturating_add(1)).collect();
     let table = Inference { head, roles: &roles, layout: &layout, rows: &rows }.table()?;
     Some((table, layout))
+}
+
+/// A file without a header row whose rows leave no doubt: each has the own IBAN, a text, two days,
+/// an amount and its currency, and nothing else.
+fn bare(head: &str) -> Option<(Table, Layout)> {
+    let is_text = |c: char| !c.is_whitespace() && !matches!(c, '\u{1a}' | '\0');
+    let cut = |delimiter: u8| {
+        let mut rows = sheet::rows_of(head, delimiter, LOOKED_AT);
+        if head.len() >= CUT || rows.len() == LOOKED_AT {
+            rows.pop();
+        }
+        rows.retain(|row| row.iter().any(|field| field.contains(is_text)));
+        let is_sure = !rows.is_empty() && rows.iter().all(|row| is_bare(row));
+        is_sure.then_some((delimiter, rows))
+    };
+    let (delimiter, rows) = [b';', b'\t', b'|', b','].into_iter().find_map(cut)?;
+    let names: Vec<String> = BARE.iter().map(|name| (*name).to_owned()).collect();
+    let layout = Layout { delimiter, above: 0, shown: names.clone(), names };
+    let roles = Roles::of(&layout.names)?;
+    let table = Inference { head, roles: &roles, layout: &layout, rows: &rows }.table()?;
+    Some((table, layout))
+}
+
+/// Whether a row has what the columns of [`BARE`] hold.
+fn is_bare(row: &[String]) -> bool {
+    let [account, text, booked, value, amount, currency] = row else { return false };
+    let is_dotted = |day: &str| is_day(day) && day.contains('.');
+    let digits = amount.trim_start_matches(['-', '+']);
+    let is_money = digits.starts_with(|c: char| c.is_ascii_digit()) && digits.contains(',');
+    let is_code = currency.len() == 3 && Currency::parse_any(currency).is_ok();
+    is_iban(account)
+        && !text.is_empty()
+        && is_dotted(booked)
+        && is_dotted(value)
+        && is_money
+        && is_code
+}
+
+/// Whether a text is an IBAN by its check digits.
+fn is_iban(text: &str) -> bool {
+    let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+    let (Some(first), Some(rest)) = (text.get(..4), text.get(4..)) else { return false };
+    if !(15..=34).contains(&text.len()) || !first.starts_with(|c: char| c.is_ascii_uppercase()) {
+        return false;
+    }
+    let sum = rest.chars().chain(first.chars()).try_fold(0_u32, |sum, c| {
+        let digit = c.to_digit(36)?;
+        let shift = if digit < 10 { 10 } else { 100 };
+        Some(sum.saturating_mul(shift).saturating_add(digit).rem_euclid(97))
+    });
+    sum == Some(1)
+}
+
+/// The currency that rows above the header row say, where they say one.
+fn currency_above(head: &str, layout: &Layout) -> Option<Currency> {
+    let rows = sheet::rows_of(head, layout.delimiter, layout.above);
+    let below = rows.iter().skip(1).map(Some).chain([None]);
+    let said = rows.iter().zip(below).filter_map(|(row, below)| {
+        let alone = || words::currency_below(row, below?);
+        words::declared_currency(row).or_else(alone)
+    });
+    let said: Vec<Currency> = said.collect();
+    let first = said.first()?;
+    said.iter().all(|other| other == first).then_some(*first)
 }
 
 /// What stands above the header row and says what the rows come to.
@@ -296,9 +387,10 @@ impl Inference<'_> {
     /// are several, one that has none of these words is of another kind.
     fn statuses(&self) -> Option<Vec<usize>> {
         let all = &self.roles.statuses;
+        // Of what leaves open whether it was booked, the row is told.
         let known = |at: usize, value: &str| {
-            let name = self.layout.names.get(at).map_or("", String::as_str);
-            words::status_of(name, value).is_some()
+            let status = words::status_of(&self.layout.names, at, value);
+            status.is_some() || words::is_doubtful(value)
         };
         let tells = |at: usize| {
             self.values(at).next().is_none() || self.values(at).any(|value| known(at, value))
@@ -311,12 +403,12 @@ impl Inference<'_> {
     /// Whether nothing in a row says that it was not booked.
     fn is_booked(&self, row: &[String]) -> bool {
         let day = row.get(self.roles.date).and_then(|day| words::unbooked(day));
-        let status = |at: &usize| {
-            let (name, value) = (self.layout.names.get(*at)?, row.get(*at)?);
-            words::status_of(name, value)
+        let is_other = |at: &usize| {
+            let value = row.get(*at).map_or("", String::as_str);
+            let status = words::status_of(&self.layout.names, *at, value);
+            status.is_some_and(|status| status != EntryStatus::Booked) || words::is_doubtful(value)
         };
-        let mut statuses = self.roles.statuses.iter().filter_map(status);
-        day.is_none() && statuses.all(|status| status == EntryStatus::Booked)
+        day.is_none() && !self.roles.statuses.iter().any(is_other)
     }
 
     fn table(&self) -> Option<Table> {
@@ -415,7 +507,8 @@ impl Inference<'_> {
         if columns.is_empty() {
             return self.in_amounts().map(|currency| (None, currency));
         }
-        let known = columns.iter().filter_map(|at| {
+        let own = columns.iter().filter(|at| !self.is_of_other(**at));
+        let known = own.filter_map(|at| {
             let all: Result<Vec<Currency>, _> = self.values(*at).map(Currency::parse_any).collect();
             all.ok().filter(|all| !all.is_empty()).map(|all| (*at, all))
         });
@@ -438,6 +531,16 @@ impl Inference<'_> {
             let far = other.abs_diff(at);
             near < far || near == far && each
         })
+    }
+
+    /// Whether a column of currencies speaks of another amount than what moved the account: it
+    /// stands nearer to that one.
+    fn is_of_other(&self, at: usize) -> bool {
+        let own = self.money_columns().into_iter().chain(self.roles.beside);
+        let own = own.filter(|own| Some(*own) != self.roles.balance);
+        let near = own.map(|own| own.abs_diff(at)).min();
+        let other = self.roles.others.iter().map(|other| other.abs_diff(at)).min();
+        near.zip(other).is_some_and(|(near, other)| other < near)
     }
 
     /// The currency that every amount carries: the sign of the euro, or the same code.

@@ -1,12 +1,14 @@
 //! What banks call the columns of their exports, as [`crate::settlement::sheet::normal`] makes the
 //! names: English, German, Dutch, French, Spanish, Italian, Portuguese, Polish, Czech, Swedish,
-//! Danish, Norwegian, Finnish, Hungarian. A catalogue; only names that mean one thing.
+//! Slovak, Slovene, Croatian, Danish, Norwegian, Finnish, Hungarian, Estonian, Latvian, Lithuanian.
+//! A catalogue; only names that mean one thing.
 
 use regex::Regex;
 
+use crate::model::money::Currency;
 use crate::model::settlement::{EntryStatus, TagKind};
 use crate::settlement::numeral::is_day;
-use crate::settlement::sheet::normal;
+use crate::settlement::sheet::{self, normal};
 use crate::settlement::table::{Column, Declares, TagRule};
 
 /// When it was booked, the surest first.
@@ -15,6 +17,7 @@ pub const DATE: &[&str] = &[
     "posting date",
     "posted date",
     "date posted",
+    "posted transactions date",
     "buchungstag",
     "buchungsdatum",
     "boekdatum",
@@ -25,8 +28,12 @@ pub const DATE: &[&str] = &[
     "date comptable",
     "fecha contable",
     "data contabile",
+    "data registrazione",
     "data księgowania",
     "datum zaúčtování",
+    "dátum zaúčtovania",
+    "datum knjiženja",
+    "datum izvršenja",
     "bokföringsdag",
     "bokföringsdatum",
     "bokförd",
@@ -38,9 +45,14 @@ pub const DATE: &[&str] = &[
     "date completed utc",
     "settlement date utc",
     "date",
+    "date utc",
     "datum",
     "dato",
     "data",
+    "datums",
+    "kuupäev",
+    "data lanc",
+    "data lançamento",
     "fecha",
     "transaction date",
     "transactiedatum",
@@ -81,6 +93,7 @@ pub const VALUE_DATE: &[&str] = &[
     "fecha valor",
     "data valuta",
     "data waluty",
+    "datum valute",
     "data valor",
     "valutadag",
     "rentedato",
@@ -112,11 +125,18 @@ pub const AMOUNT: &[&str] = &[
     "beløp",
     "määrä",
     "summa",
+    "suma",
+    "čiastka",
     "částka",
     "objem",
     "zaúčtovaná částka",
     "összeg",
 ];
+
+/// Names of the amount that are also those of something else (a day, a part of another amount, a
+/// card's file with its issuer's signs): only where none of [`AMOUNT`] is there, and a balance that
+/// proves it.
+pub const PROVEN_AMOUNT: &[&str] = &["net amount", "valor", "montante"];
 
 /// A second amount, of which a column of the currency may speak.
 pub const FOREIGN: &[&str] = &["amount currency"];
@@ -371,6 +391,10 @@ pub const DEBIT: &[&str] = &[
     "dare",
     "uscite",
     "obciążenia",
+    "isplata",
+    "isplate",
+    "breme",
+    "v breme",
     "ut fra konto",
 ];
 
@@ -395,6 +419,10 @@ pub const CREDIT: &[&str] = &[
     "avere",
     "entrate",
     "uznania",
+    "uplata",
+    "uplate",
+    "dobro",
+    "v dobro",
     "inn på konto",
 ];
 
@@ -429,7 +457,10 @@ pub const FLAG: &[&str] = &[
     "debit credit indicator",
     "debit credit flag",
     "deebet kreedit",
+    "deebet kreedit d c",
+    "debets kredīts",
     "debet kredit",
+    "d k",
     "debe haber",
     "dare avere",
     "indicator",
@@ -489,6 +520,7 @@ pub const CURRENCY: &[&str] = &[
     "currency",
     "currency code",
     "account currency",
+    "posted currency",
     "payment currency",
     "ccy",
     "monn",
@@ -510,11 +542,25 @@ pub const CURRENCY: &[&str] = &[
     "waluta",
     "měna",
     "měna účtu",
+    "mena",
     "devizanem",
     "mutationcode",
     "valuuta",
+    "valuutta",
+    "valiuta",
+    "valūta",
     "valuta",
 ];
+
+/// The columns of one bank whose accounts are all in dollars: its file tells the currency of what a
+/// card paid, and never that of the amount, which is always the account's.
+const IN_DOLLARS: &[&str] =
+    &["date utc", "description", "amount", "status", "bank description", "reference", "note"];
+
+/// Whether a file's columns are those of accounts in dollars.
+pub fn is_in_dollars(names: &[String]) -> bool {
+    sheet::has(names, IN_DOLLARS)
+}
 
 /// After the row.
 pub const BALANCE: &[&str] = &[
@@ -538,9 +584,23 @@ pub const BALANCE: &[&str] = &[
     "solde apres operation",
     "solde après opération",
     "zůstatek",
+    "zostatok",
+    "stanje",
     "egyenleg",
     "bokfört saldo",
 ];
+
+/// Names of the own account, each beside the name of the other side's: alone they are either's.
+const OWN_BESIDE: &[(&str, &[&str])] =
+    &[("konto", &["nr rachunku"]), ("číslo účtu", &["číslo účtu protiúčtu", "číslo protiúčtu"])];
+
+/// The own account by its name, where that of the other side is there as well.
+pub fn own_beside(names: &[String]) -> Option<usize> {
+    OWN_BESIDE.iter().find_map(|(own, others)| {
+        let is_beside = names.iter().any(|name| others.contains(&name.as_str()));
+        names.iter().position(|name| name == own).filter(|_| is_beside)
+    })
+}
 
 /// Names of the other side. A column of an account behind one of these is theirs.
 pub const OTHER_SIDE: &[&str] = &[
@@ -559,7 +619,28 @@ pub const OTHER_SIDE: &[&str] = &[
 ];
 
 /// Names of [`ACCOUNT`] that some banks give to the other side's.
-pub const EITHER_ACCOUNT: &[&str] = &["account number", "account"];
+pub const EITHER_ACCOUNT: &[&str] = &["account number", "account no", "account"];
+
+/// More names of the other side, none of which is one of the account's holder.
+const SIDES: &[&str] = &[
+    "partnername",
+    "name zahlungsbeteiligter",
+    "auftraggeber empfänger",
+    "beguenstigter zahlungspflichtiger",
+    "begünstigter zahlungspflichtiger",
+    "naam tegenpartij",
+    "tegenrekening",
+    "dane kontrahenta",
+    "saaja maksja",
+    "saņēmējs maksātājs",
+    "gavėjas",
+];
+
+/// Whether a name is one of the other side of a payment.
+pub fn is_other_side(name: &str) -> bool {
+    // `name` may be that of the account's holder.
+    SIDES.contains(&name) || name != "name" && OTHER_SIDE.contains(&name)
+}
 
 /// The own account.
 pub const ACCOUNT: &[&str] = &[
@@ -570,6 +651,13 @@ pub const ACCOUNT: &[&str] = &[
     "rekening",
     "own account",
     "client account",
+    "source account",
+    "posted account",
+    "conto o carta",
+    "kliendi konto",
+    "klienta konts",
+    "sąskaitos nr",
+    "account no",
     "account number",
     "account",
 ];
@@ -971,6 +1059,12 @@ pub fn is_stand(text: &str) -> bool {
     is_known || STANDS_ALONE.contains(&text) || is_balance(text) || is_sum(text)
 }
 
+/// Whether a text that is a balance or a sum by [`is_stand`] is a single word that shops are called
+/// as well: `Total`, `Primo`, `Saldo`.
+pub fn may_be_a_name(stand: &str) -> bool {
+    !stand.contains(' ') && !STANDS.contains(&stand)
+}
+
 /// What names of a balance before all movements hold, and of one after them.
 const BEFORE: &[&str] = &[
     "opening",
@@ -981,15 +1075,17 @@ const BEFORE: &[&str] = &[
     "algsaldo",
     "pradžiai",
     "sākuma",
-    "początk",
+    "pocz",
     "begin",
     "brought",
     "b f",
     "alku",
     "počáteční",
+    "počiatočn",
     "ingående",
     "startsaldo",
     "alter ",
+    " alt",
     "primo",
 ];
 const AFTER: &[&str] = &[
@@ -1002,6 +1098,7 @@ const AFTER: &[&str] = &[
     "pabaigai",
     "beigu",
     "końc",
+    "konc",
     "eindsaldo",
     "carried",
     "c f",
@@ -1011,6 +1108,7 @@ const AFTER: &[&str] = &[
     "schluss",
     "slutsaldo",
     "neuer ",
+    " neu",
     "ultimo",
 ];
 
@@ -1027,8 +1125,30 @@ pub fn is_before(stand: &str) -> Option<bool> {
 
 /// What some write beside their table.
 const DECLARED: &[(Declares, &[&str])] = &[
-    (Declares::Opening, &["anfangssaldo", "alter kontostand"]),
-    (Declares::Closing, &["schlusssaldo", "neuer kontostand"]),
+    (
+        Declares::Opening,
+        &[
+            "anfangssaldo",
+            "alter kontostand",
+            "kontostand alt",
+            "saldo początkowe",
+            "saldo pocz",
+            "stan początkowy",
+            "počáteční zůstatek",
+        ],
+    ),
+    (
+        Declares::Closing,
+        &[
+            "schlusssaldo",
+            "neuer kontostand",
+            "kontostand neu",
+            "saldo końcowe",
+            "saldo końc",
+            "stan końcowy",
+            "konečný zůstatek",
+        ],
+    ),
     (Declares::Count, &["anzahl transaktionen in diesem zeitraum"]),
 ];
 
@@ -1039,6 +1159,38 @@ pub fn declared<'a>(fields: impl Iterator<Item = &'a str>) -> Option<(&'a str, D
     let own = normal(name);
     let (what, _) = DECLARED.iter().find(|(_, words)| words.contains(&own.as_str()))?;
     Some((name, *what, filled.next()?))
+}
+
+/// The currency that a row above the table says, by its name and in the same field (`Waluta: PLN`)
+/// or the next one.
+pub fn declared_currency(row: &[String]) -> Option<Currency> {
+    let mut filled = row.iter().filter(|field| !field.is_empty());
+    let name = filled.next()?;
+    let (name, value) = match name.split_once(':') {
+        Some((name, value)) if !value.trim().is_empty() => (name, value),
+        _alone => (name.as_str(), filled.next()?.as_str()),
+    };
+    let is_named = CURRENCY.contains(&normal(name).as_str());
+    one_currency(value).filter(|_| is_named)
+}
+
+/// The same of a row that holds the name alone, by the one below it.
+pub fn currency_below(row: &[String], below: &[String]) -> Option<Currency> {
+    let only = |row: &[String]| {
+        let mut filled = row.iter().filter(|field| !field.is_empty());
+        let first = filled.next().cloned();
+        first.filter(|_| filled.next().is_none())
+    };
+    let (name, value) = (only(row)?, only(below)?);
+    let is_named = CURRENCY.contains(&normal(&name).as_str());
+    one_currency(&value).filter(|_| is_named)
+}
+
+/// A code in upper case; `ALL` is none here, for it may say that nothing was left out.
+fn one_currency(text: &str) -> Option<Currency> {
+    let code = text.trim_matches(|c: char| matches!(c, '=' | '"') || c.is_whitespace());
+    let is_code = code != "ALL" && code.bytes().all(|b| b.is_ascii_uppercase());
+    Currency::parse(code).ok().filter(|_| is_code)
 }
 
 /// Of these the ones that no payer writes.
@@ -1106,6 +1258,7 @@ pub const STATUS: &[&str] = &[
     "buchungsstatus",
     "zustand",
     "buchungszustand",
+    "contabilizzazione",
     "status transakcji",
     "stato",
     "estado",
@@ -1285,11 +1438,47 @@ const DOUBTFUL: &[&str] = &[
     "rejetée",
 ];
 
+/// What stands beside money that came back: of the row itself, which then moved nothing, or of
+/// another one, and this one moved. Only a balance beside the row shows which.
+const CAME_BACK: &[&str] = &[
+    "returned",
+    "refunded",
+    "reverted",
+    "erstattet",
+    "rückerstattet",
+    "zurückgegeben",
+    "zurückgebucht",
+    "remboursé",
+    "retourné",
+    "rimborsato",
+    "restituito",
+    "reembolsado",
+    "devuelto",
+    "devolvido",
+    "terugbetaald",
+    "teruggeboekt",
+    "zwrócono",
+    "zwrócona",
+    "vráceno",
+    "återbetald",
+    "tilbagebetalt",
+    "palautettu",
+];
+
 /// Whether a field says that a row was not booked, or may not have been, and nothing else.
 pub fn is_doubtful(field: &str) -> bool {
+    let known = |word: &str| DOUBTFUL.contains(&word) || CAME_BACK.contains(&word);
+    is_word(field) && (unbooked(field).is_some() || known(&normal(field)))
+}
+
+/// Whether a field says that money came back, and nothing else.
+pub fn came_back(field: &str) -> bool {
+    is_word(field) && CAME_BACK.contains(&normal(field).as_str())
+}
+
+fn is_word(field: &str) -> bool {
     let has_digit = field.bytes().any(|b| b.is_ascii_digit());
-    let is_word = !field.is_empty() && field.len() <= 40 && !has_digit;
-    is_word && (unbooked(field).is_some() || DOUBTFUL.contains(&normal(field).as_str()))
+    !field.is_empty() && field.len() <= 40 && !has_digit
 }
 
 /// What a field says that is a word for what was not booked, and nothing else.
@@ -1307,10 +1496,14 @@ pub fn unbooked(field: &str) -> Option<EntryStatus> {
     }
 }
 
-/// What a column of [`STATUS`] says by a value; none where the value is not known.
-pub fn status_of(column: &str, value: &str) -> Option<EntryStatus> {
+/// What a column of [`STATUS`] says by a value; none where the value is not known. Elsewhere `sent`
+/// may be an order that is still under way.
+pub fn status_of(names: &[String], at: usize, value: &str) -> Option<EntryStatus> {
     let own = normal(value);
-    let (yes, no) = match column {
+    if own == "sent" && is_in_dollars(names) {
+        return Some(EntryStatus::Booked);
+    }
+    let (yes, no) = match names.get(at).map_or("", String::as_str) {
         "pending" => (EntryStatus::Pending, EntryStatus::Booked),
         "booked" if own.is_empty() => return None,
         "booked" => (EntryStatus::Booked, EntryStatus::Pending),
@@ -1338,7 +1531,10 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "variable symbol",
             "variable symbol 1",
             "variabilní symbol",
+            "variabilný symbol",
             "viite",
+            "viitenumero",
+            "viitenumber",
             "kid",
         ],
     ),
@@ -1393,6 +1589,9 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "avisierungstext",
             "notification text",
             "texte de notification",
+            "description1",
+            "description2",
+            "description3",
             "beschreibung",
             "beschreibung1",
             "beschreibung2",
@@ -1418,6 +1617,7 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "descripcion",
             "descrizione",
             "descrizione operazione",
+            "descrizione completa",
             "causale",
             "descrição",
             "opis",
@@ -1438,9 +1638,21 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "viesti",
             "selitys",
             "közlemény",
+            "selgitus",
+            "paaiškinimai",
+            "informācija saņēmējam",
+            "popis transakcie",
+            "informácia pre príjemcu",
+            "správa pre príjemcu",
+            "namen",
+            "opis plaćanja",
         ],
     ),
 ];
+
+/// Names of a text that some give to the other side or the kind of row, beside a text: only where
+/// none of [`TAGS`] is one.
+pub const TEXT_ALONE: &[&str] = &["dettagli", "operazione", "otsikko", "transaction"];
 
 /// The payer's reference within a text of a German bank, up to the next of the codewords.
 const EREF: &str = r"(?x) (?: EREF\+\s? | \bEREF:\s+ ) (.+?)

@@ -10,7 +10,7 @@ use std::io::{self, BufRead, Read};
 use std::ops::Range;
 
 use csv::{ReaderBuilder, StringRecord};
-use memchr::memchr;
+use memchr::{memchr, memchr2};
 
 use crate::model::money::Currency;
 use crate::model::settlement::{
@@ -164,6 +164,55 @@ impl Quotes {
     }
 }
 
+/// Where the lines of a text begin that are not blank: the reader counts a CRLF's LF, and blank
+/// lines, only once it reads the row behind them.
+struct Begins {
+    /// The byte and the number of each line that no row was told of yet.
+    known: VecDeque<(u64, u64)>,
+    byte: u64,
+    line: u64,
+    is_within: bool,
+    after_cr: bool,
+}
+
+impl Begins {
+    fn new() -> Self {
+        Self { known: VecDeque::new(), byte: 0, line: 1, is_within: false, after_cr: false }
+    }
+
+    /// LF, CRLF or CR end a line.
+    fn follow(&mut self, text: &[u8]) {
+        let mut rest = text;
+        while !rest.is_empty() {
+            let end = memchr2(b'\n', b'\r', rest);
+            let length = end.unwrap_or(rest.len());
+            if length > 0 && !self.is_within {
+                self.known.push_back((self.byte, self.line));
+            }
+            if length > 0 {
+                self.is_within = true;
+                self.after_cr = false;
+            }
+            self.byte = self.byte.saturating_add(u64::try_from(length).unwrap_or(0));
+            let Some(ended) = end.and_then(|at| rest.get(at)) else { return };
+            let is_second = self.after_cr && *ended == b'\n';
+            self.line = self.line.saturating_add(u64::from(!is_second));
+            self.byte = self.byte.saturating_add(1);
+            self.after_cr = *ended == b'\r';
+            self.is_within = false;
+            rest = rest.get(length.saturating_add(1)..).unwrap_or_default();
+        }
+    }
+
+    /// The line of the row that the reader read from this byte on.
+    fn line_from(&mut self, byte: u64) -> Option<u64> {
+        while self.known.front().is_some_and(|(begin, _)| *begin < byte) {
+            self.known.pop_front();
+        }
+        self.known.front().map(|(_, line)| *line)
+    }
+}
+
 /// Ends in an error where a row is longer than any.
 struct Metered {
     text: Decoded,
@@ -171,6 +220,7 @@ struct Metered {
     /// What came last: where it was the end of a line, nothing shows that a file was cut there.
     last: u8,
     quotes: Quotes,
+    begins: Begins,
     /// All was read.
     is_over: bool,
 }
@@ -194,6 +244,7 @@ impl Read for Metered {
             self.last = *last;
         }
         self.quotes.follow(text);
+        self.begins.follow(text);
         self.is_over |= read == 0 && !buffer.is_empty();
         if self.since > ROW_MAX {
             return Err(io::Error::other("a row of more than 4 MiB: is a quote not closed?"));
@@ -238,7 +289,8 @@ impl Sheet {
     pub fn new(source: Source, delimiter: u8) -> Self {
         let quotes = Quotes { delimiter, before: b'\n', at: Quote::None };
         let text = source.into_text();
-        let text = Metered { text, since: 0, last: 0, quotes, is_over: false };
+        let text =
+            Metered { text, since: 0, last: 0, quotes, begins: Begins::new(), is_over: false };
         let reader = reader_of(text, delimiter, 64 * 1024);
         let rows = Rows::Delimited(Box::new(reader));
         Self { rows, record: StringRecord::new(), delimiter, line: 0, byte: 0 }
@@ -270,13 +322,17 @@ impl Sheet {
         match &mut self.rows {
             Rows::Delimited(reader) => {
                 reader.get_mut().since = 0;
-                let before = reader.position().line();
-                let more = reader.read_record(&mut self.record).map_err(|e| broken(before, e))?;
-                let at = self.record.position().filter(|_| more);
-                self.line = at.map_or(self.line, csv::Position::line);
-                self.byte = at.map_or(self.byte, csv::Position::byte);
+                let from = reader.position().clone();
+                let read = reader.read_record(&mut self.record);
+                let line = reader.get_mut().begins.line_from(from.byte());
+                let line = line.unwrap_or_else(|| from.line());
+                if read.map_err(|error| broken(line, error))? {
+                    (self.line, self.byte) = (line, from.byte());
+                    self.no_open_quote()?;
+                    return Ok(true);
+                }
                 self.no_open_quote()?;
-                Ok(more)
+                Ok(false)
             }
             Rows::Fixed(lines, fields) => {
                 let more = lines.advance()?;
@@ -348,8 +404,7 @@ impl Sheet {
     }
 }
 
-fn broken(before: u64, error: csv::Error) -> Problem {
-    let line = error.position().map_or(before, csv::Position::line);
+fn broken(line: u64, error: csv::Error) -> Problem {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => unreadable(line, &error),
         _other => Problem::error(line, "row", "text", "bytes that are none"),
@@ -776,6 +831,33 @@ mod tests {
             rows.push((0..row.width()).map(|at| row.get(at).to_owned()).collect());
         }
         Ok(rows)
+    }
+
+    #[test]
+    fn a_row_is_told_by_the_line_that_it_begins_on() {
+        let lines = |text: &str| {
+            let input = Box::new(io::Cursor::new(text.as_bytes().to_vec()));
+            let mut sheet = Sheet::new(Source::open(input, None).unwrap(), b',');
+            let mut lines = Vec::new();
+            while sheet.advance().unwrap() {
+                lines.push(sheet.row().line);
+            }
+            lines
+        };
+        for (text, want) in [
+            ("a,b\nc,d\ne,f\n", [1, 2, 3]),
+            ("a,b\n\n\nc,d\n\ne,f", [1, 4, 6]),
+            ("\na,\"b\nb\"\nc,\"\n\nd\"\ne,f\n", [2, 4, 7]),
+        ] {
+            for end in ["\n", "\r\n", "\r"] {
+                let text = text.replace('\n', end);
+                assert_eq!(lines(&text), want, "{text:?}");
+                assert_eq!(lines(&format!("\u{feff}{text}")), want, "{text:?}");
+            }
+        }
+        // Rows are told of that the reader's buffer ends within.
+        let many = "some,words\r\n".repeat(20_000);
+        assert_eq!(lines(&many).last(), Some(&20_000));
     }
 
     #[test]

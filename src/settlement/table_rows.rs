@@ -91,6 +91,15 @@ pub fn open_at(table: Table, layout: Layout, mut source: Source) -> Box<dyn Pars
     sheet::read_layout(source, layout, cut, |layout| Rows::new(table, layout))
 }
 
+/// Begins to read rows that have no header row, and the columns of `layout`.
+pub fn open_bare(table: Table, layout: Layout, source: Source) -> Box<dyn Parse> {
+    let delimiter = layout.delimiter;
+    match Rows::new(table, layout) {
+        Ok(rows) => sheet::read(source, delimiter, rows),
+        Err(problem) => sheet::refused(problem),
+    }
+}
+
 /// A row of the table above its header row, where none is read: its day and its amount stand where
 /// those of the others do.
 fn row_above(table: &Table, layout: &Layout, head: &str) -> Option<Problem> {
@@ -315,6 +324,8 @@ struct Rows {
     /// Columns of what was taken besides, and of what both come to.
     taken: Vec<usize>,
     totals: Vec<usize>,
+    /// Columns that name the other side.
+    sides: Vec<usize>,
     /// The first row where one of these is another amount.
     total: Option<Problem>,
     /// The first row whose day could be two.
@@ -363,6 +374,7 @@ impl Rows {
             fees: false,
             taken: named(words::is_fee),
             totals: named(words::is_total),
+            sides: named(words::is_other_side),
             total: None,
             two_days: None,
             stands: Stands::default(),
@@ -502,12 +514,31 @@ impl Rows {
             out.push(Problem::warning(row.line, "amount", "an amount", found));
             return Ok(true);
         }
+        if let Some(text) = self.word_beside(row) {
+            out.push(passed_over(row.line, &text));
+            return Ok(true);
+        }
         let Some(text) = self.stand(row) else { return Ok(false) };
         if !words::NEVER_PAID.contains(&text.as_str()) {
             return self.held(row, text, out).map(|()| true);
         }
         out.push(passed_over(row.line, &text));
         Ok(true)
+    }
+
+    /// A row without a day that has a word for a balance or a sum where a day or an amount would
+    /// stand, where nobody described the file: it is none of the table.
+    fn word_beside(&self, row: &Row<'_>) -> Option<String> {
+        let day = row.maybe(self.places.date);
+        if !self.table.recognised || is_day(day) {
+            return None;
+        }
+        let amounts = match self.places.amount {
+            AmountAt::Signed(at) | AmountAt::Flagged(at, _) => [at, at],
+            AmountAt::TwoSided(debit, credit) => [debit, credit],
+        };
+        let texts = [day].into_iter().chain(amounts.map(|at| row.get(at)));
+        texts.map(normal).find(|text| words::is_stand(text))
     }
 
     /// A row with a day and no amount, where nobody described the file: what moved may stand in a
@@ -547,6 +578,8 @@ impl Rows {
             return Err(no_movement(row.line, &text));
         };
         self.statement(row, of, out);
+        // Where it was money after all, it shows that amounts have signs.
+        self.negative |= minor < 0;
         self.stands.add(Balance { minor, currency: of, date: None, line: row.line }, text);
         Ok(())
     }
@@ -565,7 +598,23 @@ impl Rows {
     /// balance proves what moved.
     fn stand(&self, row: &Row<'_>) -> Option<String> {
         let is_open = self.table.recognised && self.places.balance.is_none();
-        is_open.then(|| self.told_stand(row)).flatten()
+        is_open.then(|| self.told_stand(row)).flatten().filter(|text| !self.is_paid(row, text))
+    }
+
+    /// Whether a row whose word shops are called as well has what a sum has not: a reference of its
+    /// payment, or the name of its other side.
+    fn is_paid(&self, row: &Row<'_>, stand: &str) -> bool {
+        let says = |at: &usize| {
+            let text = normal(row.get(*at));
+            !text.is_empty() && text != stand
+        };
+        let is_of_payment = |rule: &TagRule| {
+            use TagKind::{CreditorReference, CustomerReference, EndToEndId, Mandate};
+            [EndToEndId, Mandate, CreditorReference, CustomerReference].contains(&rule.kind)
+        };
+        let mut tags = self.table.tags.iter().zip(&self.places.tags);
+        let has_reference = tags.any(|(rule, at)| is_of_payment(rule) && says(at));
+        words::may_be_a_name(stand) && (has_reference || self.sides.iter().any(says))
     }
 
     /// The same of any row: all of its texts are one of the words for it; where it has none, all of
@@ -882,8 +931,7 @@ impl Rows {
         let places = &self.places;
         let mut said = EntryStatus::Booked;
         for at in &places.statuses {
-            let name = self.layout.names.get(*at).map_or("", String::as_str);
-            let Some(status) = words::status_of(name, row.get(*at)) else {
+            let Some(status) = words::status_of(&self.layout.names, *at, row.get(*at)) else {
                 let expected = "a word for what was booked, or was not";
                 return Err(Problem::error(row.line, self.name(*at), expected, row.get(*at)));
             };
@@ -892,10 +940,11 @@ impl Rows {
             }
         }
         for at in (0..row.width()).filter(|at| !places.statuses.contains(at)) {
-            if places.tags.contains(&at) {
+            if places.tags.contains(&at) || !words::is_doubtful(row.get(at)) {
                 continue;
             }
-            if !words::is_doubtful(row.get(at)) {
+            // The balance beside it shows whether the row moved.
+            if words::came_back(row.get(at)) && !row.maybe(places.balance).is_empty() {
                 continue;
             }
             let Some(status) = words::unbooked(row.get(at)).filter(|_| Some(at) == places.date)

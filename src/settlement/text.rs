@@ -1,14 +1,17 @@
 //! From bytes to text: encodings and line ends, in flat memory.
 //!
 //! A byte order mark decides; else what the configuration or the XML declaration names; else UTF-8;
-//! and where a byte is no UTF-8, that byte alone is read as cp1252 and the file is flagged. So no
-//! row is ever lost to an umlaut, and references, which are ASCII, read the same either way.
+//! else, where a byte is none, one of the encodings of Central Europe and the Baltic, where words
+//! that banks write show it. Elsewhere such a byte alone is read as cp1252 and the file is flagged.
+//! So no row is ever lost to an umlaut, and references, which are ASCII, read the same either way.
 
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
+use encoding_rs::{
+    Encoding, ISO_8859_2, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1250, WINDOWS_1252, WINDOWS_1257,
+};
 
 use crate::model::settlement::Problem;
 
@@ -58,7 +61,7 @@ impl Source {
         let (encoding, skip) = match (sniff(&head), encoding) {
             (Some(found), _) => found,
             (None, Some(name)) => (named(name)?, 0),
-            (None, None) => (declared(&head).unwrap_or(UTF_8), 0),
+            (None, None) => (declared(&head).or_else(|| by_words(&head)).unwrap_or(UTF_8), 0),
         };
         head.drain(..skip);
         let notes = Arc::new(Notes::default());
@@ -149,6 +152,46 @@ fn declared(head: &[u8]) -> Option<&'static Encoding> {
     let label = value.get(1..)?.split(quote).next()?;
     let found = Encoding::for_label(label.as_bytes())?;
     (found != UTF_16LE && found != UTF_16BE && found != UTF_8).then_some(found)
+}
+
+/// What columns are called in Central Europe, each with a letter that cp1252 has not.
+const OF_CENTRAL_EUROPE: &[&str] = &[
+    "księgowania",
+    "tytuł",
+    "płatności",
+    "początkowe",
+    "końcowe",
+    "částka",
+    "zůstatek",
+    "zaúčtování",
+    "účtu",
+    "zaúčtovania",
+    "čiastka",
+];
+
+/// And in the Baltic.
+const OF_THE_BALTIC: &[&str] =
+    &["sąskaitos", "gavėjas", "paaiškinim", "įrašo", "saņēmēj", "valūta", "kredīts"];
+
+/// The encoding in which bytes that are no UTF-8 hold one of these words: in another one no text
+/// would come to it.
+fn by_words(head: &[u8]) -> Option<&'static Encoding> {
+    let error = std::str::from_utf8(head).err()?;
+    // A character that the end of the head cuts is none.
+    error.error_len()?;
+    let has = |encoding: &'static Encoding, words: &[&str]| {
+        let (text, _) = encoding.decode_without_bom_handling(head);
+        let text = text.to_lowercase();
+        words.iter().any(|word| text.contains(word))
+    };
+    // Where the two differ, one has signs of its own in place of the other's letters.
+    let is_windows = head.iter().any(|byte| matches!(byte, 0x80..=0x9f));
+    let is_iso = !is_windows && head.iter().any(|byte| matches!(byte, 0xb1 | 0xb6));
+    let central = if is_iso { ISO_8859_2 } else { WINDOWS_1250 };
+    if has(central, OF_CENTRAL_EUROPE) {
+        return Some(central);
+    }
+    has(WINDOWS_1257, OF_THE_BALTIC).then_some(WINDOWS_1257)
 }
 
 /// Reads until the buffer is full or the input ends; true at the end.
