@@ -16,7 +16,7 @@ use crate::decide::uncaptured::is_payable;
 use crate::decide::view::{Item, View, seen};
 use crate::model::evidence::ObjectState;
 use crate::model::reason::Reason;
-use crate::model::time::{Instant, to_short_text};
+use crate::model::time::Instant;
 use crate::model::transaction::{AccountRef, SiblingFact, SiblingState, TagState};
 
 /// What a person wants to become of a row.
@@ -325,8 +325,7 @@ fn nothing_moves(view: &View<'_>) -> Result<Ground, Refusal> {
     }
     let until = absence::call_over_at(view.row(), view.history(), view.policy);
     if view.now <= until {
-        let text = format!("the call can still arrive until {}", to_short_text(until));
-        return Err(Refusal::NotNow(text));
+        return Err(Refusal::NotNow(Unproven::CallMayArrive { until }.text()));
     }
     shown(view)
 }

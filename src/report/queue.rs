@@ -64,16 +64,31 @@ pub fn line(case: &CaseRow) -> String {
     cells.join(",")
 }
 
-/// One cell by RFC 4180. A text that a spreadsheet would take for a formula is put in quotes with
-/// an apostrophe before it.
+/// One cell by RFC 4180. A text that a spreadsheet would take for a formula, also behind blanks and
+/// a byte order mark, is put in quotes with an apostrophe before it. What steers a terminal is
+/// written as JSON escapes it: who looks at the file runs nothing that a PSP or a customer sent.
 fn cell(text: &str) -> String {
-    let is_number = text.parse::<i64>().is_ok() || is_decimal(text);
-    let is_formula = text.starts_with(['=', '+', '-', '@', '\t']) && !is_number;
-    let text = if is_formula { format!("'{text}") } else { text.to_owned() };
-    match text.contains(['"', ',', '\r', '\n']) || is_formula {
+    let text = plain(text);
+    let is_number = text.parse::<i64>().is_ok() || is_decimal(&text);
+    let behind = text.trim_start_matches(['\u{feff}', ' ']);
+    let is_formula = behind.starts_with(['=', '+', '-', '@', '\t', '\n']) && !is_number;
+    let text = if is_formula { format!("'{text}") } else { text };
+    match text.contains(['"', ',', '\n']) || is_formula {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
         false => text,
     }
+}
+
+/// The text without letters that steer: `\u001b` for an escape. A break and a tab stay.
+fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter.is_control() && !matches!(letter, '\n' | '\t') {
+            true => plain.push_str(&format!("\\u{:04x}", u32::from(letter))),
+            false => plain.push(letter),
+        }
+    }
+    plain
 }
 
 /// `-12.50`
@@ -97,6 +112,11 @@ mod tests {
             ("-12.50", "-12.50"),
             ("-500", "-500"),
             ("-x", "\"'-x\""),
+            (" =1", "\"' =1\""),
+            ("\u{feff}@x", "\"'\u{feff}@x\""),
+            ("two\nlines", "\"two\nlines\""),
+            ("\u{1b}[2Jgone\u{7}", "\\u001b[2Jgone\\u0007"),
+            ("a\rb\u{9b}31m\0", "a\\u000db\\u009b31m\\u0000"),
             ("", ""),
         ] {
             assert_eq!(cell(text), want, "{text}");

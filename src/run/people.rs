@@ -600,6 +600,31 @@ pub async fn undone_in_vain(
     Ok(written.map(|one| never_taken(&one.status_after, &one.status_before)))
 }
 
+/// What whoever undoes a decision by a success is told of the row's own column of the reference:
+/// tieout never writes over one. Nothing, where the mapping writes none, or for another end.
+pub fn kept_reference(
+    tables: &[TableSettings],
+    table: &str,
+    (what, reference): (What, Option<&str>),
+) -> Option<String> {
+    let set = &tables.iter().find(|known| known.name == table)?.set;
+    let of_success = [Some(&set.always), set.with(Outcome::Succeeded)].into_iter().flatten();
+    let written: BTreeMap<&String, &String> = of_success.flatten().collect();
+    let is_whole = |(_, template): &(&&String, &&String)| template.as_str() == "{psp_reference}";
+    let names: Vec<String> =
+        written.iter().filter(is_whole).map(|(column, _)| format!("`{column}`")).collect();
+    if what != What::Succeeded || names.is_empty() {
+        return None;
+    }
+    let names = names.join(" and ");
+    let object = reference.unwrap_or("the object that it is marked with");
+    Some(format!(
+        "where the row has a reference in {names} already, it keeps that one (tieout writes a \
+         reference only where there is none); where it shall name {object}, write that into the \
+         row yourself once this is carried out"
+    ))
+}
+
 /// Of decisions that this person alone proposed: why each needs a second one whatever its amount,
 /// by its case's number. By what the cases show: where no API can answer for the row, and where
 /// something lies beside it that may be its own. All else the API is asked as the decision is
@@ -621,7 +646,26 @@ pub async fn second_needed(
     Ok(needed.into_iter().map(|(case, why)| (case, only_two(&why, by))).collect())
 }
 
-/// Of what one person is about to propose of these cases: the same, before anybody is alone.
+/// Why a decision needs two people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Second {
+    /// Its amount: `[cases] four_eyes_from`.
+    ByAmount,
+    /// Whatever its amount, for this reason: what its case shows.
+    ByEvidence(String),
+}
+
+impl Second {
+    /// In words, where it is no matter of the amount.
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Self::ByAmount => None,
+            Self::ByEvidence(why) => Some(why),
+        }
+    }
+}
+
+/// Of what one person is about to propose of these cases: why it needs two, by the case's number.
 ///
 /// # Errors
 /// Where the database cannot be read.
@@ -631,10 +675,16 @@ pub async fn second_needed_for(
     cases: &[CaseRow],
     (what, reference): (What, Option<&str>),
     now: Instant,
-) -> Result<HashMap<i64, String>, StoreError> {
-    let Some(word) = word_of_one(what, reference) else { return Ok(HashMap::new()) };
+) -> Result<HashMap<i64, Second>, StoreError> {
+    let by_amount = |case: &&CaseRow| setup.four_eyes.needed(&case.currency, case.amount_minor);
+    let of_amount = cases.iter().filter(by_amount);
+    let mut needed: HashMap<i64, Second> =
+        of_amount.map(|case| (case.number, Second::ByAmount)).collect();
+    let Some(word) = word_of_one(what, reference) else { return Ok(needed) };
     let words = cases.iter().map(|case| (case.number, word.clone())).collect();
-    alone_too_few(db, setup, &words, now).await
+    let alone = alone_too_few(db, setup, &words, now).await?;
+    needed.extend(alone.into_iter().map(|(case, why)| (case, Second::ByEvidence(why))));
+    Ok(needed)
 }
 
 /// The same by what one case shows.
@@ -689,26 +739,17 @@ fn needs_two(setup: &Setup, stored: &StoredInputs, word: &Word, now: Instant) ->
         Some(policy_of(account, &setup.rules, psp, false))
     };
     let policy = account.and_then(of_account).unwrap_or_else(nobody);
+    let beside = may_be_its_own(&stored.inputs(), &policy, now);
     // What a PSP left open it may answer as it is asked again; what lies beside the row stays.
-    if policy.psp.has_api() && !stored.evidence.is_empty() && !shows_others(stored) {
+    if policy.psp.has_api() && !stored.evidence.is_empty() && beside.is_none() {
         return None;
     }
     match decide_by_person(&stored.inputs(), &policy, now, word) {
         Err(Refusal::NeedsSecond(why)) => Some(why),
         // By the time that it is carried out the call is over.
-        Err(Refusal::NotNow(_)) if word.wish != Wish::Succeeded => {
-            may_be_its_own(&stored.inputs(), &policy, now)
-        }
+        Err(Refusal::NotNow(_)) if word.wish != Wish::Succeeded => beside,
         Err(Refusal::NotNow(_) | Refusal::Stands(_)) | Ok(_) => None,
     }
-}
-
-/// Whether a case shows what may be the row's under another name.
-fn shows_others(stored: &StoredInputs) -> bool {
-    let inputs = stored.inputs();
-    let is_unknown = |item: &Evidence| matches!(item.answer, Answer::UnknownReference(_));
-    let is_beside = !inputs.near_misses.is_empty() || !inputs.untagged.is_empty();
-    is_beside || stored.evidence.iter().any(is_unknown)
 }
 
 fn word_of(proposal: &Proposal, wish: Wish, approved_by: &str) -> Word {

@@ -4,7 +4,7 @@
 //! [`crate::store::driver::Driver::apply`] like any other, which also ends its proposal. Who
 //! speaks is the database's session user where there is one; `by` counts only where there is none.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::decide::person::Wish;
 use crate::model::reason::Reason;
@@ -361,6 +361,9 @@ pub trait PeopleDriver {
     /// Which cases belong together.
     async fn case_links(&self, case: i64) -> Result<CaseLinks, StoreError>;
 
+    /// The same of many cases at once, by number; one that stands alone has none.
+    async fn links_of(&self, cases: &[i64]) -> Result<HashMap<i64, CaseLinks>, StoreError>;
+
     /// Closed cases of the same reason, those of the same account first, the newest first.
     async fn similar_cases(&self, case: &CaseRow, limit: i64) -> Result<Vec<CaseRow>, StoreError>;
 
@@ -489,6 +492,30 @@ pub fn reasons_sql(reasons: &[Reason]) -> String {
     codes.join(", ")
 }
 
+/// What belongs to which of these cases, by what is a part of what: (a case, what it is a part of).
+pub(in crate::store) fn linked(
+    cases: &[i64],
+    parts: impl IntoIterator<Item = (i64, i64)>,
+) -> HashMap<i64, CaseLinks> {
+    let cases: HashSet<i64> = cases.iter().copied().collect();
+    let mut links: HashMap<i64, CaseLinks> = HashMap::new();
+    for (part, whole) in parts {
+        if cases.contains(&part) {
+            links.entry(part).or_default().part_of = Some(whole);
+        }
+        if cases.contains(&whole) {
+            links.entry(whole).or_default().parts.push(part);
+        }
+    }
+    links
+}
+
+/// What the history says of a proposal that nobody had approved when a run ended its case: what it
+/// was about is over.
+pub(in crate::store) fn outrun_text(run_id: &str) -> String {
+    format!("its case was ended by run {run_id} before anybody approved it")
+}
+
 /// What the history says of an assignment.
 pub fn assigned_text(owner: Option<&str>) -> String {
     match owner {
@@ -502,4 +529,19 @@ pub fn proposed_text(proposal: &NewProposal) -> String {
     let object = proposal.psp_reference.as_deref().map(|object| format!(" with {object}"));
     let undoes = if proposal.undoes { "to undo it: " } else { "" };
     format!("{undoes}{}{}: {}", proposal.what.as_str(), object.unwrap_or_default(), proposal.why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_and_wholes_are_told_of_the_cases_that_were_asked_for() {
+        let links = linked(&[1, 2, 7, 8], [(2, 1), (3, 1), (7, 9)]);
+        let of = |part_of, parts: &[i64]| CaseLinks { part_of, parts: parts.to_vec() };
+        assert_eq!(links.get(&1), Some(&of(None, &[2, 3])));
+        assert_eq!(links.get(&2), Some(&of(Some(1), &[])));
+        assert_eq!(links.get(&7), Some(&of(Some(9), &[])));
+        assert_eq!(links.len(), 3);
+    }
 }

@@ -294,7 +294,7 @@ impl<'a> Acting<'a> {
         self.as_seen()?;
         let asked = (what, object.as_deref());
         let setup = site.config.setup();
-        let alone =
+        let needs =
             second_needed_for(&self.person.db, &setup, &self.cases, asked, self.now).await?;
         let mut proposals = Vec::new();
         for case in &self.cases {
@@ -319,8 +319,7 @@ impl<'a> Acting<'a> {
                 undoes,
                 why: why.clone(),
                 evidence_sha256: case.evidence_sha256.clone(),
-                four_eyes: alone.contains_key(&case.number)
-                    || site.config.four_eyes.needed(&case.currency, case.amount_minor),
+                four_eyes: needs.contains_key(&case.number),
             });
         }
         let by = &self.person.name;

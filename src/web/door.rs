@@ -14,6 +14,7 @@ use chrono::TimeDelta;
 use crate::config::web::is_name;
 use crate::store::database::Database;
 use crate::store::error::StoreError;
+use crate::store::inspect::{Inspect, Rights};
 use crate::store::people::PeopleDriver;
 use crate::store::settings::DatabaseSettings;
 use crate::web::error::Refused;
@@ -88,7 +89,7 @@ fn not_let_in() -> Refused {
 
 fn person_of(name: String, db: Database, is_own: bool) -> Result<Person, Refused> {
     let csrf = token::fresh().ok_or_else(no_chance)?;
-    Ok(Person { name, db, is_own, csrf })
+    Ok(Person { name, db, is_own, csrf, unheld: None })
 }
 
 /// The system gives no random numbers: nothing is safe then.
@@ -122,11 +123,11 @@ async fn by_login(site: &Site, own: &str, name: &str, secret: &str) -> Result<Pe
     let open_to_all = as_person(&site.config.database, name, &wrong)?;
     let checked = checks_passwords(&open_to_all).await;
     let known = match checked {
-        Ok(()) => name_of(&db, own).await,
+        Ok(()) => named(&db, own).await,
         Err(refused) => Err(refused),
     };
     match known {
-        Ok(name) => person_of(name, db, true),
+        Ok((name, unheld)) => Ok(Person { unheld, ..person_of(name, db, true)? }),
         Err(refused) => {
             db.close().await;
             Err(refused)
@@ -161,8 +162,27 @@ async fn checks_passwords(settings: &DatabaseSettings) -> Result<(), Refused> {
     }
 }
 
-async fn name_of(db: &Database, own: &str) -> Result<String, Refused> {
+/// Who it is, and whether the server holds that login to anything.
+async fn named(db: &Database, own: &str) -> Result<(String, Option<&'static str>), Refused> {
     db.require_schema().await?;
+    let name = name_of(db, own).await?;
+    let unheld = unheld(&db.rights().await?);
+    if unheld.is_some() {
+        tracing::warn!(person = name, "Signed in by a login that the database holds by nothing");
+    }
+    Ok((name, unheld))
+}
+
+/// Why nothing holds maker and checker apart for this login.
+fn unheld(rights: &Rights) -> Option<&'static str> {
+    match (rights.is_superuser, rights.owns_journal) {
+        (true, _) => Some("a superuser of the database"),
+        (false, true) => Some("the owner of tieout's tables"),
+        (false, false) => None,
+    }
+}
+
+async fn name_of(db: &Database, own: &str) -> Result<String, Refused> {
     match db.identity().await? {
         Some(name) if name != own => Ok(name),
         Some(_) | None => Err(not_let_in()),
@@ -198,6 +218,16 @@ fn as_person(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_owns_the_tables_or_all_is_held_by_nothing() {
+        let of = |is_superuser, owns_journal| {
+            unheld(&Rights { is_superuser, owns_journal, ..Rights::default() })
+        };
+        assert_eq!(of(true, true), Some("a superuser of the database"));
+        assert_eq!(of(false, true), Some("the owner of tieout's tables"));
+        assert_eq!(of(false, false), None);
+    }
 
     #[test]
     fn the_login_is_the_persons_and_the_password_shows_nowhere() {

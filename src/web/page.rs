@@ -81,10 +81,21 @@ impl<'a> Page<'a> {
         let body = Html::new()
             .with(skip)
             .with(self.person.map(|person| top(person, self.here)))
-            .with(el("main").at("id", "main").then(self.main))
+            .with(el("main").at("id", "main").then(self.person.and_then(warned)).then(self.main))
             .with(foot(self.site, self.person.is_some()));
         whole(status, "text/html; charset=utf-8", document(head, body))
     }
+}
+
+/// Somebody whom the database lets do anything: said on each page, to whoever sits there.
+fn warned(person: &Person) -> Option<El> {
+    let unheld = person.unheld?;
+    let words = format!(
+        "{} is {unheld}: the server holds this login by nothing, and what it says here proves no \
+         second person. Sign in by a login of the role tieout_people.",
+        person.name
+    );
+    Some(note("note warn", words))
 }
 
 fn top(person: &Person, here: Here) -> El {

@@ -23,6 +23,8 @@ pub struct Person {
     pub is_own: bool,
     /// What each of this person's forms holds.
     pub csrf: String,
+    /// Why the database holds this login by nothing; none where it does.
+    pub unheld: Option<&'static str>,
 }
 
 #[derive(Debug)]
@@ -111,7 +113,8 @@ mod tests {
         let url = format!("sqlite:{}?mode=rwc", folder.path().join("a.db").display());
         let settings = crate::store::settings::DatabaseSettings::of_url(&url);
         let db = Database::connect(&settings).await.unwrap();
-        let person = Person { name: name.to_owned(), db, is_own: false, csrf: String::new() };
+        let (name, csrf) = (name.to_owned(), String::new());
+        let person = Person { name, db, is_own: false, csrf, unheld: None };
         (folder, person)
     }
 

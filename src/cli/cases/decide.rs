@@ -9,14 +9,18 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use crate::cli::args::{Common, path, word, yes_or_no};
-use crate::cli::cases::select::{Confirm, Named, Preview, done, identity, said, selected, why};
+use crate::cli::cases::select::{
+    Confirm, Named, Preview, SAMPLES, done, identity, said, selected, why,
+};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::{database, out, page, runtime};
 use crate::config::{Config, names};
 use crate::exit::Exit;
 use crate::run::events::Event;
-use crate::run::people::{carry_out_now, second_needed, second_needed_for, undone_in_vain};
+use crate::run::people::{
+    Second, carry_out_now, kept_reference, second_needed, second_needed_for, undone_in_vain,
+};
 use crate::run::setup::RunOptions;
 use crate::run::shutdown::Stop;
 use crate::store::database::Database;
@@ -215,20 +219,23 @@ impl Asked<'_> {
             can_be_taken(cases, config, db).await?;
         }
         let asked = (what, object.as_deref());
-        let alone = too_few(cases, asked, config, db).await?;
-        let needs_two = |case: &CaseRow| {
-            alone.contains_key(&case.number)
-                || config.four_eyes.needed(&case.currency, case.amount_minor)
-        };
-        let by = maker(cases, config, db).await?;
+        let needs = needs_two(cases, asked, config, db).await?;
+        let by = maker(cases, &needs, db).await?;
         let says = |case: &CaseRow| {
-            let eyes = match alone.get(&case.number) {
-                Some(why) => format!("; another person approves it, since {why}"),
-                None if needs_two(case) => "; another person approves it".to_owned(),
+            let eyes = match needs.get(&case.number).map(Second::why) {
+                Some(Some(why)) => format!("; another person approves it, since {why}"),
+                Some(None) => "; another person approves it".to_owned(),
                 None => String::new(),
             };
+            let kept = kept_reference(&config.tables, &case.table, asked);
+            let kept = kept.filter(|_| self.undoes).map(|kept| format!("; {kept}"));
             let object = object.as_deref().map(|object| format!(" with {object}"));
-            Some(format!("{}{}: {why}{eyes}", what.as_str(), object.unwrap_or_default()))
+            Some(format!(
+                "{}{}: {why}{eyes}{}",
+                what.as_str(),
+                object.unwrap_or_default(),
+                kept.unwrap_or_default()
+            ))
         };
         let action = if self.undoes { "undo" } else { "propose" };
         let preview = Preview { action, cases, says: &says, is_bound: true };
@@ -244,7 +251,7 @@ impl Asked<'_> {
                 undoes: self.undoes,
                 why: why.clone(),
                 evidence_sha256: case.evidence_sha256.clone(),
-                four_eyes: needs_two(case),
+                four_eyes: needs.contains_key(&case.number),
             })
             .collect();
         let now = db.now().await.map_err(|e| Failure::store(&e))?;
@@ -287,24 +294,29 @@ async fn unproposed(cases: &[CaseRow], db: &Database) -> Result<(Vec<CaseRow>, u
     Ok((free, taken))
 }
 
-/// Of cases that one person is about to decide so: why each needs a second one by what it shows.
-pub async fn too_few(
+/// Of cases that one person is about to decide so: which need a second one, and why.
+pub async fn needs_two(
     cases: &[CaseRow],
     asked: (What, Option<&str>),
     config: &Config,
     db: &Database,
-) -> Result<HashMap<i64, String>, Failure> {
+) -> Result<HashMap<i64, Second>, Failure> {
     let now = db.now().await.map_err(|e| Failure::store(&e))?;
-    let alone = second_needed_for(db, &config.setup(), cases, asked, now).await;
-    alone.map_err(|e| Failure::store(&e))
+    let needs = second_needed_for(db, &config.setup(), cases, asked, now).await;
+    needs.map_err(|e| Failure::store(&e))
 }
 
-/// Who proposes something of these cases; nobody where two people could not be told apart.
-pub async fn maker(cases: &[CaseRow], config: &Config, db: &Database) -> Result<String, Failure> {
+/// Who proposes something of these cases; nobody where two people are needed and could not be told
+/// apart: neither here nor on the page could anybody approve it.
+pub async fn maker(
+    cases: &[CaseRow],
+    needs: &HashMap<i64, Second>,
+    db: &Database,
+) -> Result<String, Failure> {
     let (by, is_told_apart) = identity(db).await?;
-    let needs_two = |case: &&CaseRow| config.four_eyes.needed(&case.currency, case.amount_minor);
-    match cases.iter().find(needs_two).filter(|_| !is_told_apart) {
-        Some(case) => Err(nobody_tells_apart(case)),
+    let needing = |case: &CaseRow| Some((case.number, needs.get(&case.number)?));
+    match cases.iter().find_map(needing).filter(|_| !is_told_apart) {
+        Some((number, second)) => Err(nobody_tells_apart(number, second)),
         None => Ok(by),
     }
 }
@@ -346,14 +358,19 @@ fn object(given: Option<&String>, what: What) -> Result<Option<String>, Failure>
 }
 
 /// SQLite knows no users.
-fn nobody_tells_apart(case: &CaseRow) -> Failure {
+fn nobody_tells_apart(case: i64, second: &Second) -> Failure {
+    let why = second.why().map(|why| format!(", since {why}")).unwrap_or_default();
     let text = format!(
-        "case C-{} needs two people, and an SQLite file knows no users: who proposes and who \
-         approves cannot be told apart on the command line; nothing was done",
-        case.number
+        "case C-{case} needs two people{why}; and an SQLite file knows no users: who proposes and \
+         who approves cannot be told apart on the command line; nothing was done"
     );
-    let hint = "decide it on the page of `tieout serve`, where each person signs in; or say in \
-                [cases] four_eyes_from from which amount on two people are needed";
+    let page = "decide it on the page of `tieout serve`, where each person signs in";
+    let hint = match second {
+        Second::ByAmount => format!(
+            "{page}; or say in [cases] four_eyes_from from which amount on two people are needed"
+        ),
+        Second::ByEvidence(_) => page.to_owned(),
+    };
     Failure::new(Exit::Usage, text, hint)
 }
 
@@ -530,6 +547,9 @@ async fn approve_on(
     let alone = second_needed(db, &config.setup(), &proposals, &by, shown_at).await;
     let alone = alone.map_err(|e| Failure::store(&e))?;
     let left_out = open.leave_out(&by, is_told_apart, &alone)?;
+    let samples = open.cases.iter().take(SAMPLES);
+    let shown = samples.filter_map(|case| open.proposals.get(&case.number));
+    shown.for_each(|proposal| tell_kept(proposal, &open.cases, config));
     let says = |case: &CaseRow| open.says(case);
     let preview = Preview { action: "approve", cases: &open.cases, says: &says, is_bound: true };
     if !preview.confirmed(&options.confirm, common, db).await? {
@@ -610,8 +630,21 @@ pub async fn carry_out(
             exit = exit.or_stronger(Exit::Partial);
         }
         tell_end(&proposal, common);
+        if proposal.state == ProposalState::CarriedOut {
+            tell_kept(&proposal, cases, config);
+        }
     }
     Ok(exit)
+}
+
+/// Says what an undo leaves in the row: to whoever approves it, and once it is carried out.
+fn tell_kept(proposal: &Proposal, cases: &[CaseRow], config: &Config) {
+    let is_its = |case: &&CaseRow| case.number == proposal.case_number && proposal.undoes;
+    let Some(case) = cases.iter().find(is_its) else { return };
+    let asked = (proposal.what, proposal.psp_reference.as_deref());
+    if let Some(kept) = kept_reference(&config.tables, &case.table, asked) {
+        out::stderr(&format!("tieout: case C-{}: {kept}", case.number));
+    }
 }
 
 /// Whether this login may run, and not decide alone.

@@ -8,19 +8,19 @@ use std::os::fd::AsFd;
 
 use rustix::io::{Errno, retry_on_intr};
 use rustix::termios::{
-    LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr,
-    tcsetattr,
+    InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush,
+    tcgetattr, tcsetattr,
 };
 
 use crate::cli::args::Common;
-use crate::cli::cases::decide::{carry_out, is_own, maker, may_be, too_few};
+use crate::cli::cases::decide::{carry_out, is_own, maker, may_be, needs_two};
 use crate::cli::cases::select::{Named, identity, meant, why};
 use crate::cli::cases::show::{Known, read, screen};
 use crate::cli::failure::Failure;
 use crate::cli::{database, out, page, runtime};
 use crate::config::Config;
 use crate::exit::Exit;
-use crate::run::people::second_needed;
+use crate::run::people::{Second, second_needed};
 use crate::run::shutdown::Stop;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
@@ -59,6 +59,12 @@ enum Step {
 /// Ctrl-C and Ctrl-D come as bytes while keys are read one by one.
 const INTERRUPT: u8 = 3;
 const END: u8 = 4;
+
+/// What arrow keys begin with, and keys that are struck with Alt.
+const ESCAPE: u8 = 27;
+
+/// No key is longer, in bytes.
+const KEY_MAX: usize = 32;
 
 fn step_of(key: u8) -> Step {
     match key {
@@ -121,7 +127,7 @@ impl Desk<'_> {
             let place = at.saturating_add(1);
             out::stdout("");
             out::stdout(&format!("── {place} of {} ──", cases.len()));
-            screen(&known).iter().for_each(|line| page::say(line));
+            screen(&known).iter().for_each(|line| page::say(&self.common.copyable(line)));
             KEYS.iter().for_each(|line| out::stdout(line));
             let step = step_of(key()?);
             match step {
@@ -191,11 +197,9 @@ impl Desk<'_> {
         let case = &known.case;
         may_be(case, what)?;
         let one = std::slice::from_ref(case);
-        let alone = too_few(one, (what, object.as_deref()), self.config, self.db).await?;
-        let of_amount = self.config.four_eyes.needed(&case.currency, case.amount_minor);
-        let needs_two = of_amount || !alone.is_empty();
-        let by = maker(one, self.config, self.db).await?;
-        if let Some(why) = alone.get(&case.number) {
+        let needs = needs_two(one, (what, object.as_deref()), self.config, self.db).await?;
+        let by = maker(one, &needs, self.db).await?;
+        if let Some(why) = needs.get(&case.number).and_then(Second::why) {
             out::stdout(&format!("another person approves it: {why}"));
         }
         let with = object.as_deref().map(|object| format!(" with {object}")).unwrap_or_default();
@@ -210,7 +214,7 @@ impl Desk<'_> {
             undoes: false,
             why: why(&said)?.to_owned(),
             evidence_sha256: case.evidence_sha256.clone(),
-            four_eyes: needs_two,
+            four_eyes: needs.contains_key(&case.number),
         };
         let now = self.db.now().await.map_err(|e| Failure::store(&e))?;
         let stand = self.db.propose(&[proposal], &by, now).await;
@@ -314,6 +318,8 @@ fn numbered(objects: &[String], number: &str) -> Result<String, Failure> {
 fn ask(question: &str) -> Result<String, Failure> {
     let _restored = Restored::after(|terminal| {
         terminal.local_modes.remove(LocalModes::ISIG);
+        // A backspace takes a letter, however many bytes it has.
+        terminal.input_modes.insert(InputModes::IUTF8);
         terminal.special_codes[SpecialCodeIndex::VEOL] = INTERRUPT;
     })?;
     out::stdout(&format!("{question}:"));
@@ -329,7 +335,7 @@ fn ask(question: &str) -> Result<String, Failure> {
         out::stdout("");
         return Err(Failure::usage("taken back; nothing was done"));
     }
-    let line = String::from_utf8(line);
+    let line = String::from_utf8(without_keys(line));
     let line = line.map_err(|_| Failure::usage("that is no UTF-8; nothing was done"))?;
     Ok(line.trim().to_owned())
 }
@@ -373,7 +379,8 @@ fn read_some(into: &mut [u8]) -> Result<usize, Failure> {
     retry_on_intr(|| rustix::io::read(std::io::stdin().as_fd(), &mut *into)).map_err(unreadable)
 }
 
-/// One key, without the line's end; the end of the input quits.
+/// One key, without the line's end; the end of the input quits. What a terminal sends as several
+/// bytes is read whole and means nothing: its rest would be keys that nobody struck.
 fn key() -> Result<u8, Failure> {
     let _restored = Restored::after(|terminal| {
         let by_line = LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
@@ -381,7 +388,57 @@ fn key() -> Result<u8, Failure> {
     })?;
     let mut byte = [END];
     read_some(&mut byte)?;
-    Ok(byte.first().copied().unwrap_or(END))
+    let [first] = byte;
+    let mut read = vec![first];
+    if is_whole(&read) {
+        return Ok(first);
+    }
+    let _brief = Restored::after(|terminal| {
+        // A tenth of a second: Escape alone has no rest.
+        terminal.special_codes[SpecialCodeIndex::VMIN] = 0;
+        terminal.special_codes[SpecialCodeIndex::VTIME] = 1;
+    })?;
+    while !is_whole(&read) && read.len() < KEY_MAX && read_some(&mut byte)? > 0 {
+        read.extend(byte);
+    }
+    Ok(ESCAPE)
+}
+
+/// Whether a key that begins so has no more bytes: a letter of UTF-8, an arrow, a key with Alt.
+fn is_whole(read: &[u8]) -> bool {
+    match read {
+        [] | [ESCAPE] | [ESCAPE, b'O'] => false,
+        [ESCAPE, b'O', ..] => true,
+        // The function keys of a console.
+        [ESCAPE, b'[', b'[', rest @ ..] => !rest.is_empty(),
+        [ESCAPE, b'[', rest @ ..] => rest.iter().any(|byte| (0x40..=0x7e).contains(byte)),
+        [ESCAPE, rest @ ..] => is_whole(rest),
+        [first, rest @ ..] => {
+            let more = match first {
+                0xc0..=0xdf => 1,
+                0xe0..=0xef => 2,
+                0xf0..=0xf7 => 3,
+                _alone => 0,
+            };
+            rest.len() >= more
+        }
+    }
+}
+
+/// A line without the arrows and the like that were struck while it was typed.
+fn without_keys(line: Vec<u8>) -> Vec<u8> {
+    let (mut typed, mut struck) = (Vec::with_capacity(line.len()), Vec::new());
+    for byte in line {
+        if struck.is_empty() && byte != ESCAPE {
+            typed.push(byte);
+            continue;
+        }
+        struck.push(byte);
+        if is_whole(&struck) {
+            struck.clear();
+        }
+    }
+    typed
 }
 
 #[cfg(test)]
@@ -403,6 +460,39 @@ mod tests {
         assert_eq!(seen.len(), 13);
         assert_eq!(step_of(INTERRUPT), Step::Quit);
         assert_eq!(step_of(b'?'), Step::Help);
+    }
+
+    #[test]
+    fn a_key_of_several_bytes_is_one_key() {
+        for whole in ["a", "\n", "\u{3}", "ü", "€", "🙂", "\u{1b}[A", "\u{1b}OP", "\u{1b}[1;5C"]
+        {
+            assert_whole(whole);
+        }
+        for whole in ["\u{1b}x", "\u{1b}ü", "\u{1b}[3~", "\u{1b}[[A", "\u{1b}\u{1b}[D"] {
+            assert_whole(whole);
+        }
+        assert!(!is_whole(b"\x1b"), "more may come");
+        assert_eq!(step_of(ESCAPE), Step::Help);
+    }
+
+    /// All of it is a key, and nothing shorter is.
+    fn assert_whole(key: &str) {
+        let bytes = key.as_bytes();
+        let first = (1..=bytes.len()).find(|end| is_whole(&bytes[..*end]));
+        assert_eq!(first, Some(bytes.len()), "{key:?}");
+    }
+
+    #[test]
+    fn a_line_is_what_was_typed_without_arrows() {
+        for (line, typed) in [
+            ("called\n", "called\n"),
+            ("cal\u{1b}[Dled\n", "called\n"),
+            ("\u{1b}[A\u{1b}OHgrüß\u{1b}[3~e", "grüße"),
+            ("x\u{1b}b y", "x y"),
+            ("never mind\u{1b}", "never mind"),
+        ] {
+            assert_eq!(without_keys(line.as_bytes().to_vec()), typed.as_bytes(), "{line:?}");
+        }
     }
 
     #[test]

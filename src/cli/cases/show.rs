@@ -112,7 +112,7 @@ pub async fn show(
     } else if common.json {
         out::stdout(&line("case", json_of(&known)));
     } else {
-        screen(&known).iter().for_each(|line| page::say(line));
+        screen(&known).iter().for_each(|line| page::say(&common.copyable(line)));
     }
     Ok(Exit::Ok)
 }

@@ -122,8 +122,10 @@ async fn fitting(
         return Err(Failure::usage(text));
     }
     let (mut fit, mut left) = (Vec::new(), BTreeMap::<&str, Vec<i64>>::new());
+    let numbers: Vec<i64> = parts.iter().map(|case| case.number).collect();
+    let mut links = db.links_of(&numbers).await.map_err(|e| Failure::store(&e))?;
     for case in parts {
-        let links = db.case_links(case.number).await.map_err(|e| Failure::store(&e))?;
+        let links = links.remove(&case.number).unwrap_or_default();
         match unfit(&case, &links, lead, split) {
             None => fit.push(case),
             Some(why) => left.entry(why).or_default().push(case.number),

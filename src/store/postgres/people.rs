@@ -1,6 +1,8 @@
 //! Decisions by people, and the history of cases. Who speaks is the session's user, and triggers
 //! hold it so: `session_user` is not changed by `set role`, and no statement can name another.
 
+use std::collections::HashMap;
+
 use sqlx::postgres::{PgConnection, PgPool, PgRow};
 
 use crate::model::reason::Reason;
@@ -9,7 +11,8 @@ use crate::store::driver::CaseFilter;
 use crate::store::error::StoreError;
 use crate::store::people::{
     Approved, BY_RUN, CaseLinks, CaseNote, CaseSum, NewProposal, Proposal, ProposalState,
-    SIMILAR_AMONG, UNPROPOSED, What, assigned_text, buckets_of, proposed_text, reasons_sql,
+    SIMILAR_AMONG, UNPROPOSED, What, assigned_text, buckets_of, linked, outrun_text, proposed_text,
+    reasons_sql,
 };
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::read::{CASE, case_conditions, case_listing, case_row};
@@ -163,6 +166,27 @@ pub(super) async fn links(pool: &PgPool, case: i64) -> Result<CaseLinks, StoreEr
         }
     }
     Ok(links)
+}
+
+pub(super) async fn links_of(
+    pool: &PgPool,
+    cases: &[i64],
+) -> Result<HashMap<i64, CaseLinks>, StoreError> {
+    // Each half by an index of its own.
+    let mut sql = Sql::new(
+        "select number, merged_into from tieout_cases \
+         where number = any($1) and merged_into is not null \
+         union select number, merged_into from tieout_cases where merged_into = any($1) \
+         order by number",
+    );
+    sql.bind(cases.to_vec());
+    let pair_of = |row: &PgRow| {
+        let cells = Cells::new(row, READING);
+        Ok((cells.big(0)?, cells.big(1)?))
+    };
+    let rows = read(pool, sql).await?;
+    let pairs: Result<Vec<(i64, i64)>, StoreError> = rows.iter().map(pair_of).collect();
+    Ok(linked(cases, pairs?))
 }
 
 pub(super) async fn similar(
@@ -449,6 +473,28 @@ pub(super) async fn end_approved(
     let ended = numbers(&mut *connection, sql).await?;
     note_proposals(connection, &ended, state.as_str(), why, Some(run_id), now).await?;
     Ok(ended)
+}
+
+/// Ends, within the transaction of a run that closes these cases, what is proposed of them and was
+/// approved by nobody. What is approved is refused as it would be carried out.
+pub(super) async fn end_outrun(
+    connection: &mut PgConnection,
+    run_id: &str,
+    cases: &[i64],
+    now: Instant,
+) -> sqlx::Result<()> {
+    if cases.is_empty() {
+        return Ok(());
+    }
+    // By whom it is, and the note of it, are the server's to write.
+    let mut sql = Sql::new(
+        "update tieout_proposals set state = 'rejected', ended_at = $2, ended_why = $3 \
+         where state = 'open' and not undoes and case_number = any($1)",
+    );
+    sql.bind(cases.to_vec());
+    sql.bind(now);
+    sql.bind(outrun_text(run_id));
+    sql.run(connection).await.map(|_| ())
 }
 
 /// Of these approved proposals those that may be carried out: they stand, and their cases show

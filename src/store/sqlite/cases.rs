@@ -15,6 +15,7 @@ use crate::store::people::buckets_of;
 use crate::store::records::CaseRow;
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::journal::insert_evidence;
+use crate::store::sqlite::people::end_outrun;
 use crate::store::sqlite::sql::{execute, failed, fetch, json_set, rendered};
 use crate::store::sqlite::statements::Statement;
 
@@ -152,7 +153,9 @@ pub(super) async fn close_rows(
     .bind(json_set(&numbers))
     .bind(to_text(now))
     .bind(run_id.to_owned());
-    execute(connection, CLOSING, query).await.map(|_| ())
+    execute(&mut *connection, CLOSING, query).await?;
+    let numbers: Vec<i64> = numbers.iter().map(|(number, _)| *number).collect();
+    end_outrun(connection, run_id, &numbers, now).await
 }
 
 pub(super) async fn put_account(

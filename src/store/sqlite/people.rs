@@ -3,6 +3,8 @@
 //! SQLite knows no users: who speaks is what the caller says. Whoever needs a second pair of eyes
 //! needs another face than the command line.
 
+use std::collections::HashMap;
+
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
 use crate::model::reason::Reason;
@@ -11,7 +13,8 @@ use crate::store::driver::CaseFilter;
 use crate::store::error::StoreError;
 use crate::store::people::{
     Approved, BY_RUN, CaseLinks, CaseNote, CaseSum, NewProposal, Proposal, ProposalState,
-    SIMILAR_AMONG, UNPROPOSED, What, assigned_text, proposed_text, reasons_sql,
+    SIMILAR_AMONG, UNPROPOSED, What, assigned_text, linked, outrun_text, proposed_text,
+    reasons_sql,
 };
 use crate::store::records::CaseRow;
 use crate::store::sqlite::cases::{COLUMNS, case_of, summing, summing_first};
@@ -127,6 +130,26 @@ pub(super) async fn links(
         }
     }
     Ok(links)
+}
+
+pub(super) async fn links_of(
+    connection: &mut SqliteConnection,
+    cases: &[i64],
+) -> Result<HashMap<i64, CaseLinks>, StoreError> {
+    // Each half by an index of its own.
+    let query = sqlx::query(
+        "select k.number, k.merged_into from json_each(?1) j cross join tieout_cases k \
+         on k.number = j.value where k.merged_into is not null \
+         union select k.number, k.merged_into from json_each(?1) j cross join tieout_cases k \
+         on k.merged_into = j.value order by 1",
+    )
+    .bind(json_set(cases));
+    let mut pairs = Vec::new();
+    for row in &fetch(connection, READING, query).await? {
+        let cells = Cells::new(row, READING);
+        pairs.push((cells.int(0)?, cells.int(1)?));
+    }
+    Ok(linked(cases, pairs))
 }
 
 pub(super) async fn similar(
@@ -405,6 +428,28 @@ pub(super) async fn end_approved(
     let ended = numbers(connection, query).await?;
     note_proposals(connection, &ended, state.as_str(), why, BY_RUN, Some(run_id), now).await?;
     Ok(ended)
+}
+
+/// Ends, within the transaction of a run that closes these cases, what is proposed of them and was
+/// approved by nobody. What is approved is refused as it would be carried out.
+pub(super) async fn end_outrun(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    cases: &[i64],
+    now: Instant,
+) -> Result<(), StoreError> {
+    // The file notes it by itself.
+    let query = sqlx::query(
+        "update tieout_proposals set state = 'rejected', ended_at = ?2, ended_why = ?3, \
+         ended_by = ?4 where number in (select p.number from json_each(?1) j \
+         cross join tieout_proposals p on p.case_number = j.value \
+         where p.state = 'open' and p.undoes = 0)",
+    )
+    .bind(json_set(cases))
+    .bind(to_text(now))
+    .bind(outrun_text(run_id))
+    .bind(BY_RUN);
+    execute(connection, WRITING, query).await.map(|_| ())
 }
 
 /// Of these approved proposals those that may be carried out: they stand, and their cases show

@@ -13,7 +13,7 @@ use crate::report::advice::{action_after, bank_question, remedy, wants_look, wan
 use crate::report::duplicates::Captures;
 use crate::report::exceptions::shown;
 use crate::report::past::{Past, ended_as, past_of, with_undone};
-use crate::run::people::second_needed_by;
+use crate::run::people::{kept_reference, second_needed_by};
 use crate::store::driver::Driver;
 use crate::store::people::{CaseLinks, CaseNote, PeopleDriver, Proposal, ProposalState, What};
 use crate::store::records::{CaseRow, StoredInputs};
@@ -69,6 +69,7 @@ pub async fn page(
         can_kick: site.carrier.is_some(),
         needs_two: site.config.four_eyes.needed(&case.currency, case.amount_minor),
         alone_too_few: too_few(site, known.inputs.as_ref(), now),
+        keeps: kept(site, &known),
         carried_by: match site.carrier {
             Some(_) => "It is carried out within moments.",
             None => "The next run carries it out.",
@@ -86,9 +87,21 @@ pub async fn page(
     let page = Page::of(site, person, Here::Queue, format!("C-{}", case.number))
         .with(title(heading, of_class("span", "amount").then(format!("{figures} {code}"))))
         .with(done(query))
-        .with(head(&known, state))
+        .with(head(&known, state, undone_by_success(site, &known)))
         .with(columns);
     Ok(page.answer(StatusCode::OK))
+}
+
+/// What a success in the place of another decision leaves in the row.
+fn kept(site: &Site, known: &Known) -> Option<String> {
+    kept_reference(&site.config.tables, &known.case.table, (What::Succeeded, None))
+}
+
+/// The same, where that is how the case ended.
+fn undone_by_success(site: &Site, known: &Known) -> Option<String> {
+    let is_done = |one: &&Proposal| one.state == ProposalState::CarriedOut;
+    let last = known.proposals.iter().rev().find(is_done)?;
+    kept(site, known).filter(|_| last.undoes && last.what == What::Succeeded)
 }
 
 /// Why one person is not enough to charge the row of a case again, or to end it as failed.
@@ -123,7 +136,7 @@ fn done(query: &Fields) -> Option<El> {
     Some(note("note good", said.done()))
 }
 
-fn head(known: &Known, state: Html) -> El {
+fn head(known: &Known, state: Html, kept: Option<String>) -> El {
     let case = &known.case;
     let raw = Link::case(case.number).part("evidence.json");
     let hash = case.evidence_sha256.as_ref().map(|hash| {
@@ -157,6 +170,7 @@ fn head(known: &Known, state: Html) -> El {
         .then(of_class("p", "soft").then(case.reason.meaning()))
         .then(facts(pairs))
         .then(ended)
+        .then(kept.map(|kept| small(format!("The status is written; {kept}."))))
 }
 
 /// What is known: side by side, in lines, and what was said of it.

@@ -33,7 +33,9 @@ pub fn aging(heading: &str, counts: &[i64; 7]) -> El {
     if all == 0 {
         return card.then(small("Nothing waits for a person."));
     }
-    card.then(chart(heading, counts))
+    // A list of cases tells their ages in spans of 24 hours: both are right, where each says which.
+    let days = "In days of the business's calendar, as in the reports: today is 0, yesterday 1.";
+    card.then(chart(heading, counts)).then(small(days))
 }
 
 fn chart(heading: &str, counts: &[i64; 7]) -> El {
@@ -108,6 +110,7 @@ mod tests {
         assert!(made.contains("2–3 d: 1"), "{made}");
         assert!(made.contains("0–1 d: 100,000") && made.contains(">100,000<"), "{made}");
         assert!(made.contains("class=\"oldest\""), "{made}");
+        assert!(made.contains("calendar, as in the reports: today is 0"), "{made}");
         let none = Html::from(aging("By age", &[0; 7])).into_string();
         assert!(!none.contains("<svg"), "{none}");
     }

@@ -34,6 +34,8 @@ pub struct Deciding<'a> {
     pub needs_two: bool,
     /// Why one person is not enough for some ends, whatever its amount.
     pub alone_too_few: Option<String>,
+    /// What a success in the place of another decision leaves in the row.
+    pub keeps: Option<String>,
     /// What carries out what was approved, in words.
     pub carried_by: &'static str,
 }
@@ -66,7 +68,12 @@ impl Deciding<'_> {
 
     /// A proposal that waits: whoever may approve it is shown the button, and nobody else.
     fn open(&self, proposal: &Proposal) -> El {
-        let card = card("Proposed").at("id", "proposed").then(said(proposal));
+        let is_undo_by_success = proposal.undoes && proposal.what == What::Succeeded;
+        let keeps = self.keeps.as_ref().filter(|_| is_undo_by_success);
+        let card = card("Proposed")
+            .at("id", "proposed")
+            .then(said(proposal))
+            .then(keeps.map(|keeps| small(format!("The status is written; {keeps}."))));
         let is_own = proposal.proposed_by == self.person.name;
         let approve = self
             .form(Act::Approve, Some(proposal))
@@ -116,6 +123,7 @@ impl Deciding<'_> {
         if about_row {
             form = form.then(object_field(self.objects));
         }
+        let keeps = self.keeps.as_ref().filter(|_| act == Act::Undo && about_row);
         let eyes = match (self.needs_two, &self.alone_too_few) {
             (true, _) => "This amount needs two people: somebody else approves it.".to_owned(),
             (false, Some(why)) => format!(
@@ -129,7 +137,8 @@ impl Deciding<'_> {
         let form = form
             .then(why_field("why", act))
             .then(of_class("button", "main").then("Propose"))
-            .then(small(eyes));
+            .then(small(eyes))
+            .then(keeps.map(|keeps| small(format!("Of \u{201c}It succeeded\u{201d}: {keeps}."))));
         of_class("section", "card acts").then(el("h2").then(heading)).then(form)
     }
 

@@ -49,6 +49,9 @@ async fn what_is_back_ends_a_paid_rows_case_whatever_was_proposed(engine: Engine
     bring(&shop, "later.csv", &stripe(PAYOUT, back), 0).await;
     shop.run().await;
     assert_eq!(shop.open_cases().await, ["2 late_contradiction"]);
+    // What was proposed of it ended with it.
+    let states = "select what || ' ' || state from tieout_proposals";
+    assert_eq!(shop.texts(states).await, ["left rejected"]);
     shop.check(true).await;
 }
 

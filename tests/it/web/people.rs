@@ -85,9 +85,30 @@ async fn the_server_knows_each_person_by_their_own_login() {
     // The run that carries it out is the server's.
     until("the row is paid", async || shop.status(1).await == "paid").await;
     shop.check(false).await;
+    // Whoever undoes it by another object is told what stays in the row.
+    let undo = mara.get("/cases/C-1").await.ended(200).body;
+    assert!(undo.contains("where the row has a reference in `psp_ref` already"), "{undo}");
     let page = mara.get("/cases").await.ended(200);
     mara.post("/logout", &[("csrf", &page.csrf())]).await.ended(303);
     until("her connections are closed", async || logins(&shop, MARA).await == 0).await;
+}
+
+/// Who could take the server's guards away speaks for anybody, and reads so on every page.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_owns_the_tables_reads_that_nothing_holds_them() {
+    let shop = shop().await;
+    shop.raw.execute(&format!("alter table tieout_journal owner to {READER}")).await;
+    let site = serve(&shop);
+    let reader = Browser::of(&site, READER, PASSWORD).await;
+    let held = "the server holds this login by nothing";
+    for path in ["/cases", "/cases/C-1", "/runs"] {
+        let page = reader.get(path).await.ended(200).body;
+        let said = format!("{READER} is the owner of tieout&#39;s tables: {held}");
+        assert!(page.contains(&said), "{path}: {page}");
+    }
+    let mara = Browser::of(&site, MARA, PASSWORD).await;
+    let page = mara.get("/cases").await.ended(200).body;
+    assert!(!page.contains(held), "{page}");
 }
 
 /// Who may say nothing of a case kicks none; who may is named by the server, and a run of the
