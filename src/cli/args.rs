@@ -1,5 +1,6 @@
 //! Flags that every command shares, and the words that several commands read alike.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
@@ -7,8 +8,9 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum};
 
 use crate::cli::failure::Failure;
-use crate::config::names;
+use crate::cli::screen::shell_word;
 use crate::config::sections::{Origin, Override};
+use crate::config::{self, names};
 use crate::store::people::{SAID_MAX, one_line};
 
 /// Flags of every command.
@@ -56,10 +58,47 @@ impl Common {
         self.config.as_deref().filter(|path| !path.as_os_str().is_empty())
     }
 
+    /// A text whose commands are there to be copied: they name the configuration that this one was
+    /// told to read. Whoever copies them has the variable, where it was told so.
+    pub fn copyable<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let is_variable = |path: &&Path| {
+            config::variable(names::CONFIG).is_some_and(|named| Path::new(&named) == *path)
+        };
+        match self.config().filter(|path| !is_variable(path)) {
+            Some(path) => naming(text, path),
+            None => Cow::Borrowed(text),
+        }
+    }
+
     /// `--log-file`, where it was given.
     pub fn log_file(&self) -> Option<&Path> {
         self.log_file.as_deref().filter(|path| !path.as_os_str().is_empty())
     }
+}
+
+/// The commands that read a configuration.
+const READ_IT: [&str; 18] = [
+    "audit", "cases", "config", "db", "deliver", "doctor", "explain", "files", "ingest", "pause",
+    "report", "resume", "rules", "run", "runs", "schedule", "serve", "sources",
+];
+
+/// A text whose commands name the configuration at this path.
+pub fn naming<'t>(text: &'t str, path: &Path) -> Cow<'t, str> {
+    let is_command = |before: &str, after: &str| {
+        let word = after.split(|c: char| !c.is_ascii_lowercase()).next().unwrap_or_default();
+        let is_begin = !before.ends_with(|c: char| c.is_alphanumeric() || "_-/.".contains(c));
+        is_begin && READ_IT.contains(&word) && !after.starts_with("config init")
+    };
+    let mut parts = text.split("tieout ");
+    let mut said = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let flag = match is_command(&said, part) {
+            true => format!("--config {} ", shell_word(&path.display().to_string())),
+            false => String::new(),
+        };
+        said.push_str(&format!("tieout {flag}{part}"));
+    }
+    if said == text { Cow::Borrowed(text) } else { Cow::Owned(said) }
 }
 
 /// Reads a path; clap's own reader takes an empty variable for a mistake.
@@ -141,4 +180,33 @@ pub fn overrides(matches: &ArgMatches, known: &[Overriding]) -> Vec<Override> {
             Some(Override { path: setting.path, value, origin })
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_name_the_configuration_and_prose_does_not() {
+        let path = Path::new("sub/x.toml");
+        for (text, want) in [
+            ("tieout db migrate", "tieout --config sub/x.toml db migrate"),
+            ("cases 1 new   → tieout cases list", "→ tieout --config sub/x.toml cases list"),
+            ("run `tieout doctor`; or", "run `tieout --config sub/x.toml doctor`; or"),
+            ("tieout db roles | psql, then tieout run", "then tieout --config sub/x.toml run"),
+        ] {
+            assert!(naming(text, path).contains(want), "{}", naming(text, path));
+        }
+        for text in [
+            "tieout has never looked at it",
+            "of tieout's tables",
+            "/usr/bin/tieout run",
+            "tieout config init --url sqlite:shop.db",
+            "tieout demo",
+        ] {
+            assert_eq!(naming(text, path), text);
+        }
+        let odd = naming("tieout run", Path::new("my x.toml"));
+        assert_eq!(odd, "tieout --config 'my x.toml' run");
+    }
 }

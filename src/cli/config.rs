@@ -133,12 +133,13 @@ async fn open(config: &Config) -> Result<(Database, Option<Finding>), StoreError
 }
 
 fn tell(finding: &Finding, common: &Common) {
+    let next = finding.next.as_deref().map(|next| common.copyable(next).into_owned());
     if common.json {
-        return out::stdout(&doctor::event(finding));
+        return out::stdout(&doctor::event(&Finding { next, ..finding.clone() }));
     }
     let text = finding.text.replace('\n', " ");
     page::say(&format!("{}: {}: {text}", finding.what, finding.level.as_str()));
-    if let Some(next) = &finding.next {
+    if let Some(next) = &next {
         page::say(&format!("  → {next}"));
     }
 }

@@ -121,7 +121,8 @@ impl<'a> Screen<'a> {
 
     fn put(&mut self, finding: &Finding) {
         if self.common.json {
-            return out::stdout(&event(finding));
+            let next = finding.next.as_deref().map(|next| self.common.copyable(next).into_owned());
+            return out::stdout(&event(&Finding { next, ..finding.clone() }));
         }
         if self.common.quiet && finding.level == Level::Ok {
             return;
@@ -135,10 +136,10 @@ impl<'a> Screen<'a> {
         for more in lines {
             out::stdout(&format!("{:indent$}{more}", ""));
         }
-        if let Some(next) = &finding.next {
+        if let Some(next) = finding.next.as_deref().map(|next| self.common.copyable(next)) {
             let room = WIDTH.saturating_sub(indent.saturating_add(2)).max(30);
             let mut mark = "→";
-            for line in next_lines(next, room) {
+            for line in next_lines(&next, room) {
                 out::stdout(&format!("{:indent$}{mark} {line}", ""));
                 mark = " ";
             }

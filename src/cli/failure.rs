@@ -98,7 +98,8 @@ fn chain(error: &(dyn Error + 'static)) -> String {
 
 /// Tells a failure on stderr, and as an event where events are asked for; its exit comes back.
 pub fn tell(failure: &Failure, common: &Common) -> Exit {
-    tell_as(failure, common.json)
+    let hint = failure.hint.as_deref().map(|hint| common.copyable(hint).into_owned());
+    tell_as(&Failure { hint, ..failure.clone() }, common.json)
 }
 
 /// The same, where the command line itself could not be read.

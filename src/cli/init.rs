@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use chrono_tz::Tz;
 use serde_json::{Value, json};
 
-use crate::cli::args::{Common, path, yes_or_no};
+use crate::cli::args::{Common, naming, path, yes_or_no};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::page::wrapped;
@@ -205,12 +205,26 @@ fn database(args: &Args) -> Result<(Address, DatabaseSettings), Failure> {
                 let hint = "tieout config init --url postgres://… (or sqlite:FILE)";
                 return Err(Failure::new(Exit::Usage, text, hint));
             };
+            let url = beside_the_file(url, &args.output);
             (Address::Env(name), url)
         }
     };
     let mut settings = DatabaseSettings::of_url(&url);
     settings.search_path.clone_from(&args.search_path);
     Ok((address, settings))
+}
+
+/// What a variable names, as a run with the file will read it: a relative SQLite path goes from the
+/// file's folder, and init must not look at another database than the run.
+fn beside_the_file(url: String, output: &Path) -> String {
+    let place = url.strip_prefix("sqlite:").map(|it| it.strip_prefix("//").unwrap_or(it));
+    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match (place, folder) {
+        (Some(place), Some(folder)) if !place.is_empty() && !place.starts_with(['/', ':']) => {
+            format!("sqlite:{}", folder.join(place).display())
+        }
+        _as_it_stands => url,
+    }
 }
 
 /// The address as the file needs it: a path in it goes from the file's folder, and what was named
@@ -277,6 +291,9 @@ async fn make(
     answers: &mut Answers,
 ) -> Result<Made, Failure> {
     let failed = |error: StoreError| unread(args, &error);
+    if let Some(path) = search_path(args) {
+        missing_schema(path, &db.schemas().await.map_err(failed)?)?;
+    }
     let survey = db.survey().await.map_err(failed)?;
     let candidates = likely(args, &survey).iter().map(|one| one.name.clone()).collect();
     let of = table(args, asks, &survey)?;
@@ -310,10 +327,38 @@ fn unread(args: &Args, error: &StoreError) -> Failure {
     }
 }
 
+/// `--search-path`, where it was given.
+fn search_path(args: &Args) -> Option<&str> {
+    args.search_path.as_deref().filter(|path| !path.trim().is_empty())
+}
+
+/// Refuses a schema of `--search-path` that is not there: PostgreSQL passes over it in silence, and
+/// the tables that were meant would not be seen.
+fn missing_schema(path: &str, known: &[String]) -> Result<(), Failure> {
+    let mut named = path.split(',').map(|one| match one.trim().strip_prefix('"') {
+        Some(quoted) => quoted.trim_end_matches('"').replace("\"\"", "\""),
+        // PostgreSQL reads a name without quotes so.
+        None => one.trim().to_lowercase(),
+    });
+    let is_missing = |name: &String| {
+        let is_own = name.is_empty() || name == "$user" || name.starts_with("pg_");
+        !is_own && name != "information_schema" && !known.contains(name)
+    };
+    let Some(name) = named.find(is_missing).filter(|_| !known.is_empty()) else {
+        return Ok(());
+    };
+    let text = format!("--search-path {path}: there is no schema `{name}`; nothing was written");
+    let hint = match config::problem::nearest(&name, known.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean {near}?"),
+        None => format!("the database's schemas: {}", known.join(", ")),
+    };
+    Err(Failure::new(Exit::Usage, text, hint))
+}
+
 /// Tables that look like payments, the likeliest first: of the schemas that were named, where some
 /// were.
 fn likely<'s>(args: &Args, survey: &'s [Surveyed]) -> Vec<&'s Surveyed> {
-    let path = args.search_path.as_deref().filter(|path| !path.trim().is_empty());
+    let path = search_path(args);
     let is_named = |one: &&Surveyed| match (path, schema_of(&one.name)) {
         (None, _) | (_, None) => true,
         (Some(path), Some(schema)) => {
@@ -385,7 +430,7 @@ fn table<'s>(args: &Args, asks: bool, survey: &'s [Surveyed]) -> Result<&'s Surv
     }
     let likely = likely(args, survey);
     let Some(best) = likely.first() else {
-        let path = args.search_path.as_deref().filter(|path| !path.trim().is_empty());
+        let path = search_path(args);
         let within = path.map_or(String::new(), |path| format!(" in {path}"));
         let text = format!(
             "none of the {} tables and views looks like payments{within} (a status and an \
@@ -773,6 +818,12 @@ fn tell(args: &Args, made: &Proposal, answers: &Answers) {
     }
     out::stdout("next:");
     for line in ["config check --connect", "db migrate", "doctor", "run --dry-run"] {
-        out::stdout(&format!("  tieout {line}"));
+        let command = format!("  tieout {line}");
+        // The default's name is found without being named.
+        let is_default = args.output.strip_prefix(".").unwrap_or(&args.output) == FILE_NAME;
+        match is_default {
+            true => out::stdout(&command),
+            false => out::stdout(&naming(&command, &args.output)),
+        }
     }
 }

@@ -38,6 +38,7 @@ pub fn is_for_a_person(common: &Common, dry_run: bool) -> bool {
 
 /// Turns events into text.
 pub struct Teller {
+    common: Common,
     listener: Listener,
     setup: Setup,
     zone: Tz,
@@ -69,6 +70,7 @@ impl Teller {
             && common.verbose == 0
             && std::io::stderr().is_terminal();
         Self {
+            common: common.clone(),
             listener,
             zone: setup.business_timezone,
             narrowed: narrowed(options),
@@ -159,7 +161,8 @@ impl Teller {
             Some(plan) => plan.lines(summary),
             None => screen::summary(summary),
         };
-        for line in lines.iter().flat_map(|line| page::broken(line)) {
+        let lines = lines.iter().map(|line| self.common.copyable(line));
+        for line in lines.flat_map(|line| page::broken(&line)) {
             self.lines.put(&line);
         }
         self.lines.flush();
@@ -185,7 +188,8 @@ impl Teller {
         self.meter.clear();
         self.bar.suspend(|| {
             if let Event::Ended(summary) = event {
-                screen::attention(summary).iter().for_each(|line| out::stderr(line));
+                let held = screen::attention(summary);
+                held.iter().for_each(|line| out::stderr(&self.common.copyable(line)));
                 screen::untied(summary).iter().for_each(|line| out::stderr(line));
             }
             out::stderr(&line);

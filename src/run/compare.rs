@@ -41,8 +41,21 @@ use crate::store::payouts::TABLE as PAYOUTS;
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::SourceTable;
 
-/// A PSP is listed in slices this long, so that what it lists never fills the memory.
+/// A PSP is listed in slices this long, so that what it lists never fills the memory; and each has
+/// a few requests of its own, however little it holds.
 const SLICE: TimeDelta = TimeDelta::hours(6);
+
+/// Where one listed fewer objects than this, the next may be longer by so many times, up to a
+/// length that a busy day behind a quiet one still fits into.
+const FEW: u64 = 100;
+const LONGER: i32 = 4;
+const SLICE_MAX: TimeDelta = TimeDelta::days(2);
+
+/// How long the next slice is, behind one that listed so many objects.
+fn next_slice(slice: TimeDelta, listed: u64) -> TimeDelta {
+    let longer = slice.checked_mul(LONGER).unwrap_or(SLICE_MAX).min(SLICE_MAX);
+    if listed < FEW { longer } else { SLICE }
+}
 
 /// Chunks of rows between the database and the comparison.
 const AHEAD: usize = 2;
@@ -266,9 +279,12 @@ impl Comparison<'_> {
         let mut from = earlier(self.span.0, timing.object_before_row);
         let end = later(self.span.1, timing.in_flight_max).min(self.scene.clock.now());
         let mut is_whole = open.paused.is_none();
+        let mut slice = SLICE;
         while is_whole && from < end && self.scene.stop.requested().is_none() {
-            let to = later(from, SLICE).min(end);
-            is_whole = self.list_slice(name, api, &kinds, (from, to)).await?;
+            let to = later(from, slice).min(end);
+            let listed = self.list_slice(name, api, &kinds, (from, to)).await?;
+            is_whole = listed.is_some();
+            slice = next_slice(slice, listed.unwrap_or_default());
             from = to;
         }
         if !is_whole {
@@ -282,24 +298,28 @@ impl Comparison<'_> {
         Ok(())
     }
 
+    /// How many objects a slice holds; none where it was not listed whole.
     async fn list_slice(
         &mut self,
         name: &str,
         api: &Account,
         kinds: &[String],
         window: (Instant, Instant),
-    ) -> Result<bool, RunError> {
+    ) -> Result<Option<u64>, RunError> {
         let question =
             Question { row: 0, reference: None, tag: None, kinds: kinds.to_vec(), window };
         let looked = api.look(&[question], Need::Complete).await;
+        let mut listed: u64 = 0;
         for object in looked.others() {
             // Windows are asked in whole seconds: each object counts in one slice.
             if object.created_at >= window.0 && object.created_at < window.1 {
+                listed = listed.saturating_add(1);
                 self.take_object(name, object)?;
             }
         }
         let mut answers = looked.evidence.iter().flatten().map(|evidence| &evidence.answer);
-        Ok(answers.all(|answer| !matches!(answer, Answer::NoAnswer(_))))
+        let is_whole = answers.all(|answer| !matches!(answer, Answer::NoAnswer(_)));
+        Ok(is_whole.then_some(listed))
     }
 
     fn take_object(&mut self, account: &str, object: &Neighbour) -> Result<(), RunError> {
@@ -971,4 +991,26 @@ fn with_line(one: &mut Compared, line: &Told) {
     let (file, position) = line.place;
     one.line = Some(LinePlace { file, position });
     one.file = money(line.money.as_ref());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quiet_window_is_listed_in_few_slices_and_a_busy_one_in_short_ones() {
+        let slices = |days: i64, listed: u64| {
+            let (mut left, mut slice, mut slices) = (TimeDelta::days(days), SLICE, 0);
+            while left > TimeDelta::zero() {
+                left -= slice;
+                slice = next_slice(slice, listed);
+                slices += 1;
+            }
+            slices
+        };
+        assert_eq!((slices(4, 10), slices(4, FEW)), (4, 16));
+        assert_eq!(slices(90, 0), 47);
+        // Where objects come again, the next slice is as short as the first.
+        assert_eq!(next_slice(SLICE_MAX, FEW), SLICE);
+    }
 }

@@ -80,10 +80,28 @@ pub struct Rights {
     pub needs: usize,
     /// Roles for looking and for people, as `db roles` makes them, that it has.
     pub looks_by: Vec<String>,
+    /// Roles for runs, as `db roles` makes them, that are there.
+    pub runs_by: Vec<String>,
     /// Rights that nobody who runs tieout needs: `delete on tieout_journal`.
     pub excess: Vec<String>,
     /// Triggers that guard tieout's tables and that are switched off or gone: (table, trigger).
     pub unguarded: Vec<(String, String)>,
+    /// The statements that make anew those of them that are gone.
+    pub gone: Vec<String>,
+    /// Triggers and functions of tieout's tables that are not as the migrations made them.
+    pub altered: Vec<Altered>,
+    /// Where this login's sessions fire no trigger: the statements that undo it, each blank where
+    /// no role's and no database's setting says so.
+    pub silenced: Vec<String>,
+}
+
+/// A guard that is not as a migration made it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Altered {
+    /// Which.
+    pub what: String,
+    /// The statements that make it as it was.
+    pub remade: String,
 }
 
 /// What was found out about a mapped table.
@@ -392,6 +410,9 @@ pub trait Inspect {
     /// Every table and view that this role may read, tieout's own and the system's left out.
     async fn survey(&self) -> Result<Vec<Surveyed>, StoreError>;
 
+    /// The schemas of the database, the system's left out; none where it has no schemas.
+    async fn schemas(&self) -> Result<Vec<String>, StoreError>;
+
     /// The distinct values of a column: an enum's labels, by an index where one leads with it,
     /// else those of the first rows. Of a column that names another row, whether it is NULL.
     async fn distinct(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError>;
@@ -402,6 +423,10 @@ pub trait Inspect {
         table: &SourceTable,
         ids: &[String],
     ) -> Result<Vec<NamedRow>, StoreError>;
+
+    /// Keys of the newest rows of `read`, whatever their status and `where`: by the key where one
+    /// column is all of it, else of the first rows.
+    async fn newest_keys(&self, table: &SourceTable, most: i64) -> Result<Vec<String>, StoreError>;
 
     /// Rows that are in a processing status, each with its counterpart in the written table: by
     /// an index where one leads to them, else as far as the first rows go.
@@ -472,11 +497,13 @@ delegate! {
     tags(table: &SourceTable, account: &str, most: i64) -> Vec<Option<String>>;
     held(table: &SourceTable, values: &[String]) -> Vec<String>;
     survey() -> Vec<Surveyed>;
+    schemas() -> Vec<String>;
     distinct(of: &Surveyed, column: &str) -> Vec<String>;
     tallied(of: &Surveyed, column: &str) -> Vec<(String, i64)>;
     beside(of: &Surveyed, asked: &Beside) -> Vec<Tally>;
     examples(of: &Surveyed, column: &str) -> Vec<String>;
     named_rows(table: &SourceTable, ids: &[String]) -> Vec<NamedRow>;
+    newest_keys(table: &SourceTable, most: i64) -> Vec<String>;
     counterparts(table: &SourceTable, most: i64) -> Vec<Counterpart>;
     hides_by_status(table: &SourceTable) -> bool;
     stuck_ahead(table: &SourceTable, filter: &ClaimFilter, after: Instant) -> Ahead;

@@ -247,6 +247,12 @@ pub fn odd_address(url: &str) -> Option<&'static str> {
     let (place, parameters) = url.split_once('?').unwrap_or((url, ""));
     let is_odd = |one: &str| !one.is_empty() && !one.contains('=');
     let is_split = place.contains('#') || parameters.contains('#');
+    if holds_key_password(url) {
+        return Some(
+            "sslpassword is a secret, and none is read: name by sslkey a key without a password, \
+             in a file that this user alone may read",
+        );
+    }
     (is_split || parameters.split('&').any(is_odd)).then_some(
         "an address has no `#`, and behind `?` only name=value: write # ? @ / of a password as \
          %23 %3F %40 %2F, or name the password by password_env",
@@ -274,7 +280,17 @@ pub fn holds_password(url: &str) -> bool {
         return true;
     }
     let mut parameters = parameters.split('&').chain(rest.split_whitespace());
-    in_login || parameters.any(|one| one.strip_prefix("password=").is_some_and(|it| !it.is_empty()))
+    let is_password = |one: &str| {
+        let word = one.strip_prefix("password=");
+        word.is_some_and(|it| !it.is_empty())
+    };
+    in_login || parameters.any(is_password) || holds_key_password(url)
+}
+
+/// Whether an address has the password of a client's key among its parameters.
+fn holds_key_password(url: &str) -> bool {
+    let (_, parameters) = url.split_once('?').unwrap_or(("", ""));
+    !url.starts_with("sqlite:") && parameters.split('&').any(|one| one.starts_with("sslpassword="))
 }
 
 impl fmt::Debug for DatabaseSettings {
@@ -357,9 +373,12 @@ mod tests {
             "postgres://u:12?hunter2@db/pay",
             "u:hunter2@db/pay",
             "host=db password=hunter2",
+            "postgres://u@db/pay?sslkey=k.pem&sslpassword=hunter2",
         ] {
             assert!(holds_password(url), "{url}");
         }
+        let how = odd_address("postgres://u@db/pay?sslpassword=hunter2").unwrap();
+        assert!(how.contains("sslkey") && !how.contains("hunter2"), "{how}");
         for url in [
             "postgres://u@db:5432/pay",
             "postgres://db:5432/pay",

@@ -401,8 +401,9 @@ const NO: [&str; 16] = [
 const IDS: [&str; 11] =
     ["pi_", "ch_", "re_", "py_", "pm_", "card_", "src_", "ba_", "cus_", "seti_", "mandate_"];
 
-/// Values of a status that say: the call is on its way.
-pub const PROCESSING: [&str; 13] = [
+/// Values of a status that say: the call is on its way. Other languages' words for "sent" are not
+/// among them: they rather say that goods were.
+pub const PROCESSING: [&str; 31] = [
     "processing",
     "in_flight",
     "inflight",
@@ -416,13 +417,44 @@ pub const PROCESSING: [&str; 13] = [
     "executing",
     "authorizing",
     "requested",
+    "in_bearbeitung",
+    "in_verarbeitung",
+    "wird_verarbeitet",
+    "en_cours",
+    "en_cours_de_traitement",
+    "en_traitement",
+    "en_proceso",
+    "en_curso",
+    "procesando",
+    "in_corso",
+    "in_elaborazione",
+    "in_lavorazione",
+    "in_behandeling",
+    "in_verwerking",
+    "wordt_verwerkt",
+    "em_processamento",
+    "em_andamento",
+    "processando",
 ];
 
 /// Values that may say the same, or that nobody has paid yet.
-pub const PENDING: [&str; 4] = ["pending", "initiated", "started", "open"];
+pub const PENDING: [&str; 12] = [
+    "pending",
+    "initiated",
+    "started",
+    "open",
+    "offen",
+    "ausstehend",
+    "en_attente",
+    "pendiente",
+    "in_attesa",
+    "in_sospeso",
+    "openstaand",
+    "pendente",
+];
 
 /// Values of a status that say: the payment was made. The likeliest first.
-pub const SUCCEEDED: [&str; 11] = [
+pub const SUCCEEDED: [&str; 43] = [
     "succeeded",
     "success",
     "successful",
@@ -434,15 +466,103 @@ pub const SUCCEEDED: [&str; 11] = [
     "done",
     "charged",
     "confirmed",
+    "bezahlt",
+    "gezahlt",
+    "erfolgreich",
+    "abgeschlossen",
+    "payé",
+    "paye",
+    "payée",
+    "payee",
+    "réussi",
+    "reussi",
+    "réussie",
+    "reussie",
+    "encaissé",
+    "encaisse",
+    "pagado",
+    "pagada",
+    "cobrado",
+    "exitoso",
+    "completado",
+    "pagato",
+    "pagata",
+    "riuscito",
+    "completato",
+    "incassato",
+    "betaald",
+    "voldaan",
+    "geslaagd",
+    "voltooid",
+    "pago",
+    "paga",
+    "concluído",
+    "concluido",
 ];
 
 /// Values of a status that say: the payment was refused.
-pub const FAILED: [&str; 7] =
-    ["failed", "failure", "declined", "refused", "error", "errored", "rejected"];
+pub const FAILED: [&str; 41] = [
+    "failed",
+    "failure",
+    "declined",
+    "refused",
+    "error",
+    "errored",
+    "rejected",
+    "fehlgeschlagen",
+    "gescheitert",
+    "abgelehnt",
+    "fehler",
+    "échoué",
+    "echoue",
+    "échouée",
+    "echouee",
+    "échec",
+    "echec",
+    "refusé",
+    "refusée",
+    "refusee",
+    "rejeté",
+    "rejete",
+    "erreur",
+    "fallido",
+    "fallida",
+    "rechazado",
+    "rechazada",
+    "fallito",
+    "fallita",
+    "rifiutato",
+    "respinto",
+    "errore",
+    "mislukt",
+    "geweigerd",
+    "afgewezen",
+    "falhou",
+    "falhado",
+    "falha",
+    "recusado",
+    "rejeitado",
+    "erro",
+];
 
 /// Values of a status that say: charge it again.
-pub const RETRYABLE: [&str; 7] =
-    ["retryable", "retry", "to_retry", "again", "retrying", "requeued", "pending_retry"];
+pub const RETRYABLE: [&str; 15] = [
+    "retryable",
+    "retry",
+    "to_retry",
+    "again",
+    "retrying",
+    "requeued",
+    "pending_retry",
+    "erneut_versuchen",
+    "wiederholen",
+    "à_réessayer",
+    "a_reessayer",
+    "reintentar",
+    "da_riprovare",
+    "opnieuw_proberen",
+    "tentar_novamente",
+];
 
 /// Whether a value of a status says by itself this outcome, as `[[table.map]]` calls it.
 pub fn says_outcome(outcome: &str, value: &str) -> bool {
@@ -475,7 +595,22 @@ pub fn is_on_its_way(value: &str) -> bool {
 /// Whether a value of a status may say that a call is on its way, by a part of it.
 pub fn may_be_on_its_way(value: &str) -> bool {
     let value = plain(value);
-    let parts = ["pending", "processing", "submit", "authorizing", "authorising", "progress"];
+    let parts = [
+        "pending",
+        "processing",
+        "submit",
+        "authorizing",
+        "authorising",
+        "progress",
+        "bearbeitung",
+        "ausstehend",
+        "en_attente",
+        "en_cours",
+        "pendiente",
+        "pendente",
+        "in_attesa",
+        "in_behandeling",
+    ];
     let is_like = parts.iter().any(|part| value.contains(part));
     let last = value.rsplit('_').next().unwrap_or_default();
     is_like

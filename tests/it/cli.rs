@@ -393,6 +393,24 @@ fn a_missing_configuration_says_where_it_was_looked_for() {
     );
 }
 
+/// What is copied from a screen must not go by another configuration.
+#[test]
+fn commands_to_copy_name_the_configuration_that_was_named() {
+    let (_keep, folder) = folder_with("unknown_key.toml");
+    std::fs::rename(folder.join("tieout.toml"), folder.join("other.toml")).unwrap();
+    let named = "→ tieout --config other.toml config check\n";
+    let by_flag = tieout(&folder, &["doctor", "--config", "other.toml"], &[]);
+    assert!(by_flag.contains(named), "{by_flag}");
+    let as_event = tieout(&folder, &["doctor", "--json", "--config", "other.toml"], &[]);
+    assert!(
+        as_event.contains("\"next\":\"tieout --config other.toml config check\""),
+        "{as_event}"
+    );
+    // Whoever copies it has the variable as well.
+    let by_variable = tieout(&folder, &["doctor"], &[("TIEOUT_CONFIG", "other.toml")]);
+    assert!(by_variable.contains("→ tieout config check\n"), "{by_variable}");
+}
+
 #[test]
 fn a_wrong_configuration_is_told_on_stderr_and_as_an_event() {
     let (_keep, folder) = folder_with("unknown_key.toml");

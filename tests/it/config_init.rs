@@ -366,6 +366,58 @@ async fn tables_of_other_languages_are_found() {
     assert!(!file.contains("write = \"zustaende\""), "{file}");
 }
 
+/// What no word tells stays open: `freigegeben` may be anything.
+#[tokio::test]
+async fn words_of_statuses_of_other_languages_are_proposed() {
+    let ddl = |words: &[&str]| {
+        let mut ddl = String::from(
+            "create table payments (
+                id bigint primary key, amount_cents bigint not null, currency text not null,
+                status text not null, created_at timestamptz not null);",
+        );
+        for (id, word) in words.iter().enumerate() {
+            ddl.push_str(&format!(
+                "insert into payments values
+                    ({id}, 100, 'EUR', '{word}', '2026-11-19T08:00:00Z');"
+            ));
+        }
+        ddl
+    };
+    let doubt = |word: &str| format!("from: `{word}` may also mean that the customer has not paid");
+    for (words, wanted, part) in [
+        (
+            &["in Bearbeitung", "bezahlt", "fehlgeschlagen", "storniert", "freigegeben"][..],
+            &[
+                "from = [\"in Bearbeitung\"]",
+                "succeeded = \"bezahlt\"",
+                "failed = \"fehlgeschlagen\"",
+                "ignore = [\"storniert\"]",
+            ][..],
+            "ignore: the meaning of `freigegeben` is not known".to_owned(),
+        ),
+        (&["offen", "bezahlt"], &["from = [\"offen\"]"], doubt("offen")),
+        (
+            &["en attente", "payé", "échoué"],
+            &["from = [\"en attente\"]", "succeeded = \"payé\"", "failed = \"échoué\""],
+            doubt("en attente"),
+        ),
+        (
+            &["pendiente", "pagado", "fallido"],
+            &["from = [\"pendiente\"]", "succeeded = \"pagado\"", "failed = \"fallido\""],
+            doubt("pendiente"),
+        ),
+    ] {
+        for place in in_both(&ddl(words)).await {
+            let told_of = told(&place.init(&["--attempted", "once"]));
+            let file = place.file();
+            for want in wanted {
+                assert!(settings(&file).contains(want), "{want} is not in\n{file}");
+            }
+            assert!(told_of.contains(&part), "{part}: {told_of}");
+        }
+    }
+}
+
 /// A copy of Stripe's objects is keyed by Stripe's id: nothing writes a key.
 #[tokio::test]
 async fn a_reference_that_is_the_key_is_not_written() {
@@ -859,6 +911,23 @@ async fn flags_that_have_null_for_charges_leave_out_what_they_mark_or_are_told()
         place.fits();
         let warned = checked_with(&place, "# nothing", "");
         assert!(warned.contains("is_refund has 2 values"), "{warned}");
+    }
+    // A flag that most rows do not have says charge by NULL, whatever a few of them have.
+    let more = "; insert into payments values
+        (3, null, 100, 'EUR', 'processing', '2026-11-19T08:00:00Z'),
+        (4, null, 100, 'EUR', 'paid', '2026-11-19T08:00:00Z'),
+        (5, null, 100, 'EUR', 'paid', '2026-11-19T08:00:00Z')";
+    let ddl = format!("{}{more}", made("is_refund boolean", "false", "true"));
+    for place in in_both(&ddl).await {
+        let told_of = told(&place.init(&["--attempted", "once"]));
+        let file = place.file();
+        let left_out = "where = [{ column = \"is_refund\", not_in = [true] }]";
+        assert!(settings(&file).contains(&left_out), "{left_out} is not in\n{file}");
+        assert!(!settings(&file).iter().any(|line| line.starts_with("kind = ")), "{file}");
+        let part = "where: rows that have true in `is_refund` are left out, as it marks what is no \
+                    charge, and NULL says charge";
+        assert!(told_of.contains(part), "{part}: {told_of}");
+        place.fits();
     }
     // Of a flag that says both, NULL is told.
     for place in in_both(&made("is_refund boolean", "false", "true")).await {
@@ -2359,6 +2428,7 @@ async fn rows_that_may_be_paid_already_are_not_taken_for_stuck() {
                   paid already? 3 of 3 looked-at ones have `intent`";
     let ordered = "from: `processing` of an order mostly says that it is paid, and not yet sent: \
                    are such rows paid already?";
+    let german = ordered.replace("processing", "in Bearbeitung");
     for (table, processing, paid, other, part) in [
         ("payments", ("processing", "pi", 3), 3, ("new", "null", 2), stored),
         ("payments", ("processing", "pi", 3), 12, ("new", "null", 2), stored),
@@ -2370,6 +2440,7 @@ async fn rows_that_may_be_paid_already_are_not_taken_for_stuck() {
         ("payments", ("processing", "pi", 3), 13, ("new", "null", 2), ""),
         ("sales_order", ("processing", "null", 1), 3, ("pending_payment", "null", 2), ordered),
         ("wc_orders", ("processing", "null", 1), 3, ("pending", "null", 2), ordered),
+        ("orders", ("in Bearbeitung", "null", 1), 3, ("offen", "null", 2), german.as_str()),
         ("orders", ("sending", "null", 1), 3, ("new", "null", 2), ""),
     ] {
         let rows = [processing, ("completed", "pi", paid), other];
@@ -2537,10 +2608,36 @@ async fn a_file_in_another_folder_names_the_database_by_its_whole_path() {
         ("conf/tieout.toml", format!("url = \"sqlite:{}\"", whole.display())),
         ("./tieout.toml", "url = \"sqlite:shop.db\"".to_owned()),
     ] {
-        assert_eq!(tieout(folder, &[&init[..], &[output]].concat()).code, 0);
+        let ended = tieout(folder, &[&init[..], &[output]].concat());
+        assert_eq!(ended.code, 0);
+        let named = "  tieout --config conf/tieout.toml doctor\n";
+        assert_eq!(ended.stdout.contains(named), output.starts_with("conf"), "{}", ended.stdout);
+        assert_eq!(ended.stdout.contains("  tieout doctor\n"), !output.starts_with("conf"));
         let file = std::fs::read_to_string(folder.join(output)).unwrap();
         assert!(settings(&file).contains(&url.as_str()), "{url} is not in\n{file}");
     }
+}
+
+/// What a variable names is read from the file's folder by each run: init looks there, too.
+#[tokio::test]
+async fn the_path_in_a_variable_goes_from_the_files_folder() {
+    let place = Place::sqlite(SHOP).await;
+    let folder = place.folder.path();
+    std::fs::create_dir(folder.join("conf")).unwrap();
+    for (output, path, is_there) in [
+        ("conf/tieout.toml", "sqlite:shop.db", false),
+        ("conf/tieout.toml", "sqlite:../shop.db", true),
+        ("tieout.toml", "sqlite:shop.db", true),
+        ("./tieout.toml", "sqlite:shop.db", true),
+    ] {
+        let mut command = Command::new(tieout_bin());
+        command.args(["config", "init", "--yes", "--force", "--url-env", "SHOP", "--output"]);
+        command.arg(output).current_dir(folder).env_clear().env("SHOP", path);
+        let ended = command.stdin(std::process::Stdio::null()).output().unwrap();
+        assert_eq!(ended.status.success(), is_there, "{output}, {path}: {ended:?}");
+        assert_eq!(folder.join(output).exists(), is_there, "{output}, {path}");
+    }
+    assert!(!folder.join("conf/shop.db").exists(), "it makes no database");
 }
 
 /// Another schema's payments may be another shop's.
@@ -2560,6 +2657,15 @@ async fn only_tables_of_the_schemas_that_are_named_are_proposed() {
     let ended = place.init(&["--search-path", "s3"]);
     let none = "looks like payments in s3";
     assert!(ended.code == 10 && ended.stderr.contains(none), "{}", ended.stderr);
+    for (path, text, hint) in [
+        ("s4", "--search-path s4: there is no schema `s4`", "did you mean s1?"),
+        ("S1, shop", "--search-path S1, shop: there is no schema `shop`", "public, s1, s3"),
+        ("\"S1\"", "there is no schema `S1`", "did you mean s1?"),
+    ] {
+        let ended = place.init(&["--search-path", path]);
+        let is_told = ended.stderr.contains(text) && ended.stderr.contains(hint);
+        assert!(ended.code == 2 && is_told, "{path}: {} {}", ended.code, ended.stderr);
+    }
     assert!(!place.folder.path().join("tieout.toml").exists());
     for (words, read) in [
         (&["--search-path", "s3", "--table", "s1.payments"][..], "read = \"s1.payments\""),

@@ -798,6 +798,11 @@ map = [{ from = ["processing"], succeeded = "paid", failed = "failed", retryable
         ("", Some("payments the rows in `processing` are taken by [[table]] payments and by")),
         ("{ column = \"id\", in = [1] }", Some("payments 1 looked-at stuck row (`1`) is taken")),
         ("{ column = \"id\", in = [2] }", None),
+        // Whatever the rows' status: once they are stuck it is late.
+        (
+            "{ column = \"id\", in = [900003] }",
+            Some("payments 1 looked-at row (`900003`), none of them stuck now, would be taken by"),
+        ),
     ] {
         let after = format!("where = [{filter}]");
         rewrite(&shop, &before, &after);
@@ -1847,6 +1852,110 @@ async fn a_guard_of_the_journal_that_is_off_or_gone_is_told() {
     }
     assert!(next.contains("alter table tieout_journal enable trigger all;"), "{next}");
     has_none(&ran, "role");
+}
+
+/// Whoever puts another function in the place of one leaves the trigger standing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guard_that_is_another_one_is_told_with_the_statement_that_mends_it() {
+    let shop = healthy(Engine::Postgres, Words::default()).await;
+    for (tampering, part) in [
+        (
+            "create or replace function tieout_unless_pruned() returns trigger language plpgsql \
+             as $$ begin return new; end $$",
+            "tieout_unless_pruned",
+        ),
+        (
+            "create or replace function tieout_may_speak_for_run(home text, run text) \
+             returns boolean language plpgsql as $$ begin return true; end $$",
+            "tieout_may_speak_for_run",
+        ),
+        (
+            "drop trigger tieout_runs_closed on tieout_runs; \
+             create function let_pass() returns trigger language plpgsql \
+             as $$ begin return new; end $$; \
+             create trigger tieout_runs_closed before update on tieout_runs \
+             for each row execute function let_pass()",
+            "tieout_runs_closed of tieout_runs calls let_pass",
+        ),
+    ] {
+        has_none(&doctor(&shop).await, "guard_altered");
+        shop.raw.execute(tampering).await;
+        let ran = doctor(&shop).await;
+        let (what, state, text, next) = finding(&ran, "guard_altered");
+        assert_eq!((what.as_str(), state.as_str(), ran.code), ("role", "fail", Some(10)));
+        assert!(text.contains(&format!("made it: {part};")), "{text}");
+        has_none(&ran, "role");
+        shop.raw.execute(next.split_once('\n').unwrap().1).await;
+    }
+    let ran = doctor(&shop).await;
+    has_none(&ran, "guard_altered");
+    assert_eq!(ran.code, Some(0), "{}", ran.stdout);
+}
+
+/// SQLite keeps its guards in the file, where each program that opens it may take them away.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guard_of_a_file_that_is_gone_or_another_one_is_told() {
+    let shop = healthy(Engine::Sqlite, Words::default()).await;
+    let gone = "drop trigger tieout_evidence_no_update";
+    let altered = "drop trigger tieout_journal_no_update; \
+                   create trigger tieout_journal_no_update before update on tieout_journal \
+                   begin select 1; end";
+    for (tampering, code, part) in [
+        (gone, "guard_off", "gone: tieout_evidence_no_update of tieout_evidence;"),
+        (altered, "guard_altered", "made it: tieout_journal_no_update;"),
+    ] {
+        has_none(&doctor(&shop).await, code);
+        shop.raw.execute(tampering).await;
+        let ran = doctor(&shop).await;
+        let (what, state, text, next) = finding(&ran, code);
+        assert_eq!((what.as_str(), state.as_str(), ran.code), ("role", "fail", Some(10)));
+        assert!(text.contains(part) && !next.contains("alter table"), "{text} {next}");
+        shop.raw.execute(next.split_once('\n').unwrap().1).await;
+    }
+    let ran = doctor(&shop).await;
+    has_none(&ran, "guard_off");
+    has_none(&ran, "guard_altered");
+    assert_eq!(ran.code, Some(0), "{}", ran.stdout);
+}
+
+/// As the applier of a replica, a session fires no trigger that nobody asks of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_login_whose_sessions_fire_no_trigger_is_told() {
+    let shop = healthy(Engine::Postgres, Words::default()).await;
+    has_none(&doctor(&shop).await, "guard_silenced");
+    let silence = "do $$ begin execute format('alter database %I set \
+                   session_replication_role = replica', current_database()); end $$";
+    shop.raw.execute(silence).await;
+    let ran = doctor(&shop).await;
+    let (what, state, text, next) = finding(&ran, "guard_silenced");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("role", "fail", Some(10)));
+    assert!(text.contains("session_replication_role is replica"), "{text}");
+    assert!(next.starts_with("alter database "), "{next}");
+    shop.raw.execute(&next).await;
+    has_none(&doctor(&shop).await, "guard_silenced");
+}
+
+/// Where `db roles --prefix` made the roles, they have other names.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_of_another_prefix_is_named_as_it_is_called() {
+    let shop = healthy(Engine::Postgres, Words::default()).await;
+    let role = format!("t_{}", uuid::Uuid::now_v7().simple());
+    shop.raw
+        .execute(&format!(
+            "create role {role} login; create role {role}_run nologin; \
+             grant select on all tables in schema public to {role}; \
+             grant insert on tieout_journal to {role}_run"
+        ))
+        .await;
+    rewrite(&shop, "postgres@", &format!("{role}@"));
+    let (.., next) = finding(&doctor(&shop).await, "rights_missing");
+    assert!(next.starts_with(&format!("tieout db roles --prefix {role} | psql")), "{next}");
+    assert!(next.ends_with(&format!("grant {role}_run to \"{role}\";")), "{next}");
+    shop.raw
+        .execute(&format!(
+            "drop owned by {role}, {role}_run; drop role {role}; drop role {role}_run"
+        ))
+        .await;
 }
 
 /// A role that can only read sees every line, and what it lacks; one that may change the journal

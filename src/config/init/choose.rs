@@ -17,7 +17,7 @@ use crate::config::init::{
 use crate::model::count;
 use crate::model::money::Currency;
 use crate::psp::settings::PspKind;
-use crate::store::inspect::{Beside, Surveyed};
+use crate::store::inspect::{Beside, CountedBy, Surveyed};
 use crate::store::source_table::{Column, TypeClass};
 use crate::store::tellers::{
     ACCOUNTS_MAX, Movement, are_codes, are_ids_at_stripe, coded, flag_in, flags, flags_kinds,
@@ -66,7 +66,7 @@ pub fn questions(
 ) -> Vec<Beside> {
     let choosing = Choosing::new(of, survey, answers, seen);
     let mut questions = choosing.filter_questions();
-    for question in choosing.filled_questions() {
+    for question in choosing.filled_questions().into_iter().chain(choosing.null_questions()) {
         if !questions.iter().any(|known| known.column == question.column) {
             questions.push(question);
         }
@@ -863,15 +863,17 @@ impl<'a> Choosing<'a> {
     /// The flag that tells refunds or payouts, its values as a mapping names them, and which of the
     /// two.
     fn kind_flag(&self) -> Option<(&'a Column, String, &'static str)> {
-        if let Some(column) = pick(self.of, &words::IS_REFUND, words::is_flag) {
+        let marked: Vec<&str> =
+            self.marked_flags().iter().map(|(column, _)| column.name.as_str()).collect();
+        let is_unmarked = |column: &&Column| !marked.contains(&column.name.as_str());
+        let by_name = pick(self.of, &words::IS_REFUND, words::is_flag);
+        if let Some(column) = by_name.filter(is_unmarked) {
             let values = "false = \"charge\", true = \"refund\"".to_owned();
             return Some((column, values, "refund"));
         }
-        let marked: Vec<&str> =
-            self.marked_flags().iter().map(|(column, _)| column.name.as_str()).collect();
         self.flags().into_iter().find_map(|(column, said)| {
             let word = said.word().filter(|_| said != Movement::Charge)?;
-            if marked.contains(&column.name.as_str()) || is_decimal(column) {
+            if !is_unmarked(&column) || is_decimal(column) {
                 return None;
             }
             let pairs = self.flag_pairs(column);
@@ -933,23 +935,57 @@ impl<'a> Choosing<'a> {
     /// Flags that say what their row is, and that have NULL where it is a charge, each with what
     /// they say: no value of `kind` names NULL.
     fn marked_flags(&self) -> Vec<(&'a Column, Movement)> {
+        let is_marked = |(column, _): &(&'a Column, Movement)| match &column.class {
+            TypeClass::Boolean => self.is_mostly_null(column),
+            _other => marks_alone(self.seen_of(column)),
+        };
+        self.null_flags().into_iter().filter(is_marked).collect()
+    }
+
+    /// Flags that say what their row is, and that may have NULL where it is a charge.
+    fn null_flags(&self) -> Vec<(&'a Column, Movement)> {
         if self.own_kind().is_some() {
             return Vec::new();
         }
-        let is_marked = |(column, said): &(&'a Column, Movement)| {
+        let may_be = |(column, said): &(&'a Column, Movement)| {
             matches!(said, Movement::Refund | Movement::Payout | Movement::Back)
-                && column.class != TypeClass::Boolean
                 && !is_decimal(column)
                 && self.may_be_null(column)
-                && marks_alone(self.seen_of(column))
         };
-        self.flags().into_iter().filter(is_marked).collect()
+        self.flags().into_iter().filter(may_be).collect()
+    }
+
+    /// What to ask of booleans among them: whether NULL is what most rows have.
+    fn null_questions(&self) -> Vec<Beside> {
+        let status = words::status(self.of, self.answers.status.as_deref());
+        let flags = self.null_flags().into_iter().map(|(column, _)| column);
+        let flags = flags.filter(|column| column.class == TypeClass::Boolean);
+        let asked = |column: &Column| {
+            let (column, status) = (column.name.clone(), status?.name.clone());
+            Some(Beside { column, status, by: CountedBy::Value })
+        };
+        flags.filter_map(asked).collect()
+    }
+
+    /// Whether some looked-at rows have a value in a column, and most of them NULL.
+    fn is_mostly_null(&self, column: &Column) -> bool {
+        let tallies = self.seen.tallies.get(&column.name).into_iter().flatten();
+        let (mut null, mut of) = (0_i64, 0_i64);
+        for tally in tallies {
+            of = of.saturating_add(tally.rows);
+            null = null.saturating_add(if tally.value.is_none() { tally.rows } else { 0 });
+        }
+        let filled = of.saturating_sub(null);
+        filled > 0 && null > filled
     }
 
     /// What is left out as such flags mark it.
     fn marked_rows(&mut self) {
         for (column, said) in self.marked_flags() {
-            let marks = self.literals(column, |_any| true);
+            let marks = match &column.class {
+                TypeClass::Boolean => "true".to_owned(),
+                _other => self.literals(column, |_any| true),
+            };
             let kind = said.word().unwrap_or("…");
             self.untold(format!(
                 "where: rows that have {marks} in `{0}` are left out, as it marks what is no \

@@ -747,7 +747,7 @@ const COUNTS: [&str; 10] = [
 ];
 
 /// Values that ask nothing of anybody: nothing was sent, or what was sent is no longer open.
-const AT_REST: [&str; 24] = [
+const AT_REST: [&str; 61] = [
     "new",
     "created",
     "draft",
@@ -772,9 +772,46 @@ const AT_REST: [&str; 24] = [
     "skipped",
     "invalid",
     "inactive",
+    "neu",
+    "angelegt",
+    "erstellt",
+    "entwurf",
+    "unbezahlt",
+    "nicht_bezahlt",
+    "teilweise_bezahlt",
+    "autorisiert",
+    "nouveau",
+    "créé",
+    "cree",
+    "créée",
+    "creee",
+    "brouillon",
+    "impayé",
+    "impaye",
+    "non_payé",
+    "non_paye",
+    "nuevo",
+    "creado",
+    "borrador",
+    "impagado",
+    "no_pagado",
+    "nuovo",
+    "creato",
+    "bozza",
+    "non_pagato",
+    "nieuw",
+    "aangemaakt",
+    "concept",
+    "onbetaald",
+    "niet_betaald",
+    "novo",
+    "criado",
+    "rascunho",
+    "não_pago",
+    "nao_pago",
 ];
 /// What values of an end end with, besides words of failure: `partially_refunded`.
-const ENDED: [&str; 12] = [
+const ENDED: [&str; 50] = [
     "refunded",
     "cancelled",
     "canceled",
@@ -787,6 +824,44 @@ const ENDED: [&str; 12] = [
     "deleted",
     "archived",
     "discarded",
+    "storniert",
+    "erstattet",
+    "rückerstattet",
+    "rueckerstattet",
+    "zurückgezahlt",
+    "abgebrochen",
+    "abgelaufen",
+    "annulliert",
+    "annulé",
+    "annule",
+    "annulée",
+    "annulee",
+    "remboursé",
+    "rembourse",
+    "remboursée",
+    "remboursee",
+    "expiré",
+    "expire",
+    "cancelado",
+    "cancelada",
+    "anulado",
+    "anulada",
+    "reembolsado",
+    "devuelto",
+    "caducado",
+    "vencido",
+    "expirado",
+    "annullato",
+    "annullata",
+    "stornato",
+    "rimborsato",
+    "rimborsata",
+    "scaduto",
+    "geannuleerd",
+    "terugbetaald",
+    "verlopen",
+    "estornado",
+    "devolvido",
 ];
 
 /// So many values that begin alike share a mark, and no word.
@@ -1229,7 +1304,23 @@ pub(super) struct Sorted {
 }
 
 /// Words that change what stands behind them, and so are no mark.
-const CHANGING: [&str; 5] = ["not", "un", "partially", "partial", "requires"];
+const CHANGING: [&str; 15] = [
+    "not",
+    "un",
+    "partially",
+    "partial",
+    "requires",
+    "nicht",
+    "teilweise",
+    "in",
+    "en",
+    "non",
+    "no",
+    "niet",
+    "em",
+    "não",
+    "nao",
+];
 
 /// What all values of a status begin with, which says nothing of any of them: `wc-`.
 pub(super) fn mark_of(values: &[String]) -> &str {
@@ -1366,6 +1457,40 @@ mod tests {
             assert!(has(&CURRENCY, currency), "{currency}");
             assert!(has(&CREATED, created), "{created}");
         }
+    }
+
+    /// Words of a status as applications of a language have them: a call is on its way, nobody may
+    /// have paid yet, paid, failed, and an end that has no target.
+    const FOREIGN_STATUSES: [[&str; 5]; 6] = [
+        ["in Bearbeitung", "offen", "bezahlt", "fehlgeschlagen", "storniert"],
+        ["en cours", "en attente", "payé", "échoué", "annulé"],
+        ["en proceso", "pendiente", "pagado", "fallido", "cancelado"],
+        ["in corso", "in attesa", "pagato", "fallito", "rimborsato"],
+        ["in behandeling", "openstaand", "betaald", "mislukt", "geannuleerd"],
+        ["em processamento", "pendente", "pago", "falhou", "estornado"],
+    ];
+
+    #[test]
+    fn words_of_statuses_of_other_languages_are_known() {
+        for words in FOREIGN_STATUSES {
+            let sorted = sorted(&words.map(str::to_owned));
+            let [processing, pending, paid, failed, ended] = words;
+            assert_eq!(sorted.processing, [processing]);
+            assert_eq!(sorted.pending, [pending]);
+            assert_eq!(sorted.succeeded.as_deref(), Some(paid));
+            assert_eq!(sorted.failed.as_deref(), Some(failed));
+            assert!(is_over(ended) && is_over(paid) && is_over(failed), "{words:?}");
+            assert!(may_be_on_its_way(processing) && may_be_on_its_way(pending), "{words:?}");
+        }
+        // What was sent may be goods, and what was approved is not paid yet.
+        for word in ["versendet", "enviado", "envoyé", "freigegeben", "aprobado"] {
+            let sorted = sorted(&[word.to_owned()]);
+            let is_known = !sorted.processing.is_empty() || sorted.succeeded.is_some();
+            assert!(!is_known && sorted.failed.is_none() && !is_at_rest(word), "{word}");
+        }
+        // What only begins alike has no mark: `en attente`, `en cours`.
+        let values = ["en attente", "en cours", "en erreur"].map(str::to_owned);
+        assert_eq!(mark_of(&values), "");
     }
 
     #[test]

@@ -133,12 +133,13 @@ fn role(rights: &Rights, say: Say<'_>) {
         let tables: BTreeSet<&String> = rights.unguarded.iter().map(|(on, _)| on).collect();
         let switch = |table: &&String| format!("alter table {table} enable trigger all;");
         let switches: Vec<String> = tables.iter().map(switch).collect();
-        let next = format!(
-            "by the owner: {} what is gone is made again as the migrations have it",
-            switches.join(" ")
-        );
+        // SQLite switches no trigger off: there all of them are gone.
+        let switches = if rights.role.is_some() { switches.join(" ") } else { String::new() };
+        let made = rights.gone.iter().map(|statement| format!("\n{statement}"));
+        let next = format!("by the owner: {switches}{}", made.collect::<String>());
         say(fail("role", Exit::Config, "guard_off", text, next));
     }
+    is_fine &= guards_stand(rights, say);
     if is_fine {
         let text = match &rights.role {
             Some(role) => format!("{role} may do what a run needs, and no more to the journal"),
@@ -146,6 +147,49 @@ fn role(rights: &Rights, say: Say<'_>) {
         };
         say(ok("role", "role", text));
     }
+}
+
+/// Whether what guards tieout's tables is as the migrations made it, and fires.
+fn guards_stand(rights: &Rights, say: Say<'_>) -> bool {
+    if !rights.altered.is_empty() {
+        let what: Vec<&str> = rights.altered.iter().map(|one| one.what.as_str()).collect();
+        let text = format!(
+            "what guards tieout's tables is not as `tieout db migrate` made it: {}; what stands \
+             there can be changed without a trace",
+            what.join(", ")
+        );
+        let made = rights.altered.iter().map(|one| format!("\n{}", one.remade));
+        let next = format!(
+            "find out who changed it, and make it again, by the owner:{}",
+            made.collect::<String>()
+        );
+        say(fail("role", Exit::Config, "guard_altered", text, next));
+    }
+    if !rights.silenced.is_empty() {
+        let text = "session_replication_role is replica in this login's sessions: no trigger \
+                    fires, neither those that guard tieout's tables nor those of yours, and no \
+                    foreign key is held"
+            .to_owned();
+        let resets: Vec<&str> =
+            rights.silenced.iter().map(String::as_str).filter(|reset| !reset.is_empty()).collect();
+        let next = match resets.is_empty() {
+            true => "take session_replication_role out of what the address, PGOPTIONS or the \
+                     server's own configuration sets"
+                .to_owned(),
+            false => resets.join(" "),
+        };
+        say(fail("role", Exit::Config, "guard_silenced", text, next));
+    }
+    rights.altered.is_empty() && rights.silenced.is_empty()
+}
+
+/// The role for runs, as `db roles` made it here: of several that of this login's own prefix.
+fn run_role(rights: &Rights) -> &str {
+    let prefix = |role: &str| role.rsplit_once('_').map(|(prefix, _)| prefix.to_owned());
+    let own = rights.looks_by.first().and_then(|role| prefix(role));
+    let is_own = |role: &&String| own.is_some() && prefix(role) == own;
+    let role = rights.runs_by.iter().find(is_own).or(rights.runs_by.first());
+    role.map_or("tieout_run", String::as_str)
 }
 
 /// Whether it is a login for looking, or a person's, that reads all that it is to read.
@@ -166,15 +210,21 @@ fn lacking(rights: &Rights, role: &str) -> Finding {
         let is_persons = rights.looks_by.iter().any(|it| it.ends_with("_people"));
         let what = if is_persons { "people" } else { "looking" };
         let text = format!("{role} is for {what} ({by}): no run can be carried out by it");
-        let next = "nothing to do, where this login only looks; a run needs tieout_run";
+        let run = run_role(rights);
+        let next = format!("nothing to do, where this login only looks; a run needs {run}");
         return warn("role", "role_looks", text, next);
     }
     // What one line grants is granted by one; the rest by the roles that are made for it.
     let is_most = rights.lacks.len().saturating_mul(2) > rights.needs && rights.needs > 0;
     if is_most {
         let text = format!("{role} lacks most of what a run needs ({})", tallied(&rights.lacks));
+        let run = run_role(rights);
+        let prefix = match run.strip_suffix("_run") {
+            None | Some("tieout") => String::new(),
+            Some(prefix) => format!(" --prefix {prefix}"),
+        };
         let next = format!(
-            "tieout db roles | psql -v ON_ERROR_STOP=1 \"$OWNER_URL\", then grant tieout_run to \
+            "tieout db roles{prefix} | psql -v ON_ERROR_STOP=1 \"$OWNER_URL\", then grant {run} to \
              \"{role}\";"
         );
         return fail("role", Exit::Config, "rights_missing", text, next);

@@ -20,19 +20,24 @@ pub(super) fn look(report_dir: &Path, say: Say<'_>) {
         let next = "set report.dir to a folder that exists";
         return say(fail("disk", Exit::Config, "report_dir", text, next));
     };
-    if !is_writable(there) {
-        let text = format!("reports cannot be written to {shown}");
+    if let Err(why) = writable(there) {
+        let text = format!("reports cannot be written to {shown}: {why}");
         let here = std::env::current_dir().unwrap_or_default();
         let whole = std::path::absolute(there).unwrap_or_else(|_unknown| here.join(there));
         let next = format!("let this user write {}, or set report.dir", whole.display());
         return say(fail("disk", Exit::Config, "report_dir", text, next));
     }
-    let free = statvfs(there).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
-    let Ok(free) = free else {
+    let Ok(disk) = statvfs(there) else {
         let text = format!("{shown} can be written; how much is free could not be told");
         return say(warn("disk", "untold", text, format!("df {}", there.display())));
     };
-    // A file system without any room, such as /proc, takes nothing, whatever its rights say.
+    // One without any room, such as /proc, takes no file, whatever its rights say: nothing is full.
+    if disk.f_blocks == 0 {
+        let text = format!("reports cannot be written to {shown}: its file system keeps no files");
+        let next = "set report.dir to a folder on a disk";
+        return say(fail("disk", Exit::Config, "report_dir", text, next));
+    }
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     let little = format!("only {} free for {shown}", size_text(free));
     let next = "free some space, or set report.dir to another disk";
     say(match free {
@@ -47,10 +52,9 @@ pub(super) fn look(report_dir: &Path, say: Say<'_>) {
 
 /// Where fetched files lie: told only where they cannot.
 pub(super) fn spool(spool_dir: &Path, say: Say<'_>) {
-    if standing(spool_dir).is_some_and(is_writable) {
-        return;
-    }
-    let text = format!("what is fetched cannot be written to {}", spool_dir.display());
+    let found = standing(spool_dir).ok_or_else(|| "no folder of it is there".to_owned());
+    let Err(why) = found.and_then(writable) else { return };
+    let text = format!("what is fetched cannot be written to {}: {why}", spool_dir.display());
     let next = "let this user write there, or set files.spool (TIEOUT_FILES_SPOOL)";
     say(fail("disk", Exit::Partial, "spool", text, next));
 }
@@ -65,8 +69,13 @@ fn standing(folder: &Path) -> Option<&Path> {
     folders.find(|folder| folder.exists())
 }
 
-fn is_writable(folder: &Path) -> bool {
-    folder.is_dir() && access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+/// Whether files can be made in a folder; else why not, as the system says it.
+fn writable(folder: &Path) -> Result<(), String> {
+    if !folder.is_dir() {
+        return Err(format!("{} is no folder", folder.display()));
+    }
+    access(folder, Access::WRITE_OK | Access::EXEC_OK)
+        .map_err(|errno| std::io::Error::from(errno).to_string())
 }
 
 /// `41 GiB`.
@@ -95,6 +104,18 @@ mod tests {
         let finding = found.first().unwrap();
         assert!(matches!(finding.level, crate::run::doctor::Level::Fail(_)), "{finding:?}");
         assert!(!finding.text.contains("can be written"), "{finding:?}");
+        // Whoever may not write there is told that; a superuser, that nothing can be kept there.
+        assert_eq!(finding.code, "report_dir", "{finding:?}");
+        assert!(!finding.text.contains("free"), "{finding:?}");
+    }
+
+    #[test]
+    fn what_is_no_folder_is_told_as_that() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut found = Vec::new();
+        look(&file.path().join("reports"), &mut |finding| found.push(finding));
+        let text = &found.first().unwrap().text;
+        assert!(text.ends_with(&format!("{} is no folder", file.path().display())), "{text}");
     }
 
     #[test]

@@ -959,7 +959,7 @@ async fn shared_by_tables(
     }
 }
 
-/// Stuck rows that two mappings of one table take both.
+/// Rows that two mappings of one table take both.
 pub(super) async fn taken_twice(db: &Database, tables: &[SourceTable]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (place, one) in tables.iter().enumerate() {
@@ -983,8 +983,8 @@ pub(super) async fn taken_twice(db: &Database, tables: &[SourceTable]) -> Vec<Fi
     findings
 }
 
-/// Which stuck rows both of two mappings take, in words: all, where both choose them alike, else
-/// as far as some are looked at.
+/// Which rows both of two mappings take, in words: all, where both choose them alike, else as far
+/// as some are looked at, stuck ones or, where none is stuck, the newest of any status.
 async fn overlap(db: &Database, one: &SourceTable, other: &SourceTable) -> Option<String> {
     let theirs = other.processing_values();
     let mut shared = one.processing_values();
@@ -998,19 +998,41 @@ async fn overlap(db: &Database, one: &SourceTable, other: &SourceTable) -> Optio
     // What cannot be looked at is told elsewhere.
     let rows = db.counterparts(one, COUNTERPARTS).await.ok()?;
     let ids: Vec<String> = rows.into_iter().filter_map(|row| row.id).collect();
-    let (ours, theirs) =
-        (db.named_rows(one, &ids).await.ok()?, db.named_rows(other, &ids).await.ok()?);
-    let is_taken = |row: &&NamedRow| {
-        row.belongs && row.status.as_ref().is_some_and(|status| shared.contains(status))
-    };
+    let is_shared =
+        |row: &NamedRow| row.status.as_ref().is_some_and(|status| shared.contains(status));
+    let stuck = in_both(db, [one, other], &ids, &is_shared).await?;
+    if let Some(first) = stuck.first() {
+        let verb = if stuck.len() == 1 { "is" } else { "are" };
+        let rows = counted(stuck.len(), "looked-at stuck row", "looked-at stuck rows");
+        let more = if stuck.len() == 1 { "" } else { ", …" };
+        return Some(format!("{rows} (`{first}`{more}) {verb}"));
+    }
+    for table in [one, other] {
+        let ids = db.newest_keys(table, COUNTERPARTS).await.ok()?;
+        let both = in_both(db, [one, other], &ids, &|_any| true).await?;
+        if let Some(first) = both.first() {
+            let rows = counted(both.len(), "looked-at row", "looked-at rows");
+            let more = if both.len() == 1 { "" } else { ", …" };
+            return Some(format!("{rows} (`{first}`{more}), none of them stuck now, would be"));
+        }
+    }
+    None
+}
+
+/// Which of these rows both of two mappings see, of those that are asked for.
+async fn in_both(
+    db: &Database,
+    [one, other]: [&SourceTable; 2],
+    ids: &[String],
+    is_wanted: &(dyn Fn(&NamedRow) -> bool + Sync),
+) -> Option<Vec<String>> {
+    let ours = db.named_rows(one, ids).await.ok()?;
+    let theirs = db.named_rows(other, ids).await.ok()?;
+    let is_taken = |row: &&NamedRow| row.belongs && is_wanted(row);
     let theirs: BTreeSet<&str> =
         theirs.iter().filter(is_taken).map(|row| row.id.as_str()).collect();
-    let mut both: Vec<&str> = ours.iter().filter(is_taken).map(|row| row.id.as_str()).collect();
-    both.retain(|id| theirs.contains(id));
-    let first = both.first()?;
-    let verb = if both.len() == 1 { "is" } else { "are" };
-    let rows = counted(both.len(), "looked-at stuck row", "looked-at stuck rows");
-    Some(format!("{rows} (`{first}`{}) {verb}", if both.len() == 1 { "" } else { ", …" }))
+    let both = ours.iter().filter(is_taken).map(|row| row.id.clone());
+    Some(both.filter(|id| theirs.contains(id.as_str())).collect())
 }
 
 /// Whether tags of this table are looked up by an index.

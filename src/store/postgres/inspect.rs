@@ -20,7 +20,7 @@ use crate::store::postgres::roles::RUN;
 use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::postgres::statements::Statements;
 use crate::store::postgres::transactions::begin_with;
-use crate::store::postgres::{PgStore, catalogue, foreseen};
+use crate::store::postgres::{PgStore, catalogue, foreseen, guards};
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::{Column, QuotedIdent, SourceTable, TypeClass};
 use crate::store::tellers::is_pointer;
@@ -152,6 +152,32 @@ where r.rolname ~ '_(read|people)$' and pg_has_role(current_user, r.oid, 'usage'
 and exists (select from pg_class c where c.relname = 'tieout_journal' and c.relkind = 'r'
     and pg_table_is_visible(c.oid) and has_table_privilege(r.oid, c.oid, 'select'))
 order by 1";
+
+/// Roles for runs, whatever their prefix, that `db roles` made here.
+const RUNS_BY: &str = "\
+select r.rolname::text from pg_roles r
+where r.rolname ~ '_run$' and not r.rolcanlogin and not r.rolsuper
+and exists (select from pg_class c where c.relname = 'tieout_journal' and c.relkind = 'r'
+    and pg_table_is_visible(c.oid) and has_table_privilege(r.oid, c.oid, 'insert'))
+order by r.rolname <> 'tieout_run', 1";
+
+/// Where this session fires no trigger, as a replica's applier does: the statements that undo it,
+/// and a blank where none of a role's or a database's settings say so.
+const SILENCED: &str = "\
+select coalesce(case
+    when s.setrole <> 0 and s.setdatabase <> 0
+        then format('alter role %I in database %I', r.rolname, d.datname)
+    when s.setrole <> 0 then format('alter role %I', r.rolname)
+    when s.setdatabase <> 0 then format('alter database %I', d.datname)
+    when s.setdatabase = 0 then 'alter role all' end
+    || ' reset session_replication_role;', '')
+from (select) as one
+left join pg_db_role_setting s on 'session_replication_role=replica' = any(s.setconfig)
+    and s.setrole in (0, (select oid from pg_roles where rolname = session_user))
+    and s.setdatabase in (0, (select oid from pg_database where datname = current_database()))
+left join pg_roles r on r.oid = s.setrole
+left join pg_database d on d.oid = s.setdatabase
+where current_setting('session_replication_role') = 'replica' order by 1";
 
 /// Tables and views that this role may read, with their keys, parents, bases and checks.
 const SURVEY: &str = "\
@@ -807,8 +833,11 @@ impl Inspect for PgStore {
             let cells = Cells::new(row, LOOKING);
             rights.unguarded.push((cells.text(0)?, cells.text(1)?));
         }
+        guards::look(&self.pool, &mut rights).await?;
+        rights.silenced = texts(&self.pool, Sql::new(SILENCED)).await?;
         (rights.lacks, rights.needs) = lacks(&self.pool).await?;
         rights.looks_by = texts(&self.pool, Sql::new(LOOKS_BY)).await?;
+        rights.runs_by = texts(&self.pool, Sql::new(RUNS_BY)).await?;
         Ok(rights)
     }
 
@@ -958,6 +987,12 @@ impl Inspect for PgStore {
         Ok(surveyed)
     }
 
+    async fn schemas(&self) -> Result<Vec<String>, StoreError> {
+        let sql = "select nspname::text from pg_namespace \
+                   where nspname <> 'information_schema' and nspname not like 'pg\\_%' order by 1";
+        texts(&self.pool, Sql::new(sql)).await
+    }
+
     async fn distinct(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError> {
         let Some(column) = of.relation.column(column) else { return Ok(Vec::new()) };
         if let TypeClass::Enum(labels) = &column.class {
@@ -1008,6 +1043,23 @@ impl Inspect for PgStore {
             Ok(NamedRow { id, status, belongs: cells.flag(2)? })
         });
         named.collect()
+    }
+
+    async fn newest_keys(&self, table: &SourceTable, most: i64) -> Result<Vec<String>, StoreError> {
+        let parts = Statements::of(table);
+        let key = table.cells_at(&table.layout.key).map(|c| format!("t.{}", c.ident));
+        let columns = key.collect::<Vec<_>>().join(", ");
+        let newest = table.sole_key().filter(|_| table.write_is_read);
+        let newest = newest.map(|key| format!(" order by t.{} desc", key.ident));
+        let mut sql = Sql::new("select s.k from (select ");
+        let most = sql.bind(most);
+        sql.push(&format!(
+            "{} as k from (select {columns} from {} t{} limit {most}) t) s where s.k is not null",
+            parts.key_text("t"),
+            table.read,
+            newest.unwrap_or_default(),
+        ));
+        texts(&self.pool, sql).await
     }
 
     async fn counterparts(

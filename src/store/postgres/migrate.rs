@@ -11,7 +11,7 @@ const TABLE: &str = "tieout_migrations";
 
 /// Number, name and text of each migration. Adding one: a file, a line here, and its twin at
 /// SQLite. One that ever left this house is never changed.
-const MIGRATIONS: &[(i64, &str, &str)] = &[
+pub(super) const MIGRATIONS: &[(i64, &str, &str)] = &[
     (1, "init", include_str!("../../../migrations/postgres/0001_init.sql")),
     (2, "monitoring", include_str!("../../../migrations/postgres/0002_monitoring.sql")),
     (3, "prunes", include_str!("../../../migrations/postgres/0003_prunes.sql")),

@@ -27,7 +27,7 @@ use crate::store::sqlite::statements::{
     Statement, belongs, condition, has_status, in_scope, is_ahead, is_compared_by_text, is_named,
     is_processing, key_text, named, read_has_key, read_key, text_of,
 };
-use crate::store::sqlite::{SqliteStore, catalogue};
+use crate::store::sqlite::{SqliteStore, catalogue, guards};
 use crate::store::tellers::is_pointer;
 use crate::store::template::Piece;
 
@@ -42,7 +42,10 @@ const NAMES_MAX: u32 = 99;
 /// Examples of a column's values.
 const EXAMPLES: i64 = 20;
 
-async fn texts(connection: &mut SqliteConnection, sql: &str) -> Result<Vec<String>, StoreError> {
+pub(super) async fn texts(
+    connection: &mut SqliteConnection,
+    sql: &str,
+) -> Result<Vec<String>, StoreError> {
     let rows = fetch(connection, LOOKING, rendered(sql)).await?;
     rows.iter().map(|row| Cells::new(row, LOOKING).text(0)).collect()
 }
@@ -536,6 +539,7 @@ impl Inspect for SqliteStore {
         if let Some(folder) = path.parent().filter(|folder| !may_write(folder)) {
             rights.lacks.push(format!("making files in {}", folder.display()));
         }
+        guards::look(&mut connection, &mut rights).await?;
         Ok(rights)
     }
 
@@ -700,6 +704,10 @@ impl Inspect for SqliteStore {
         Ok(surveyed)
     }
 
+    async fn schemas(&self) -> Result<Vec<String>, StoreError> {
+        Ok(Vec::new())
+    }
+
     async fn distinct(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError> {
         let Some(column) = of.relation.column(column) else { return Ok(Vec::new()) };
         let (ident, read) = (&column.ident, &of.relation.name);
@@ -756,6 +764,19 @@ impl Inspect for SqliteStore {
             Ok(NamedRow { id, status, belongs: cells.int(2)? != 0 })
         });
         named.collect()
+    }
+
+    async fn newest_keys(&self, table: &SourceTable, most: i64) -> Result<Vec<String>, StoreError> {
+        let newest = table.sole_key().filter(|_| table.write_is_read);
+        let newest = newest.map(|key| format!(" order by {} desc", named("t", key)));
+        let sql = format!(
+            "select {} from (select * from {} as t{} limit {most}) as t where {}",
+            read_key(table, "t"),
+            table.read,
+            newest.unwrap_or_default(),
+            is_named(table, "t"),
+        );
+        texts(&mut *self.read(LOOKING).await?, &sql).await
     }
 
     async fn counterparts(

@@ -64,14 +64,18 @@ async fn no_log_quotes_the_address_of_the_database() {
     std::fs::write(&passwords, "one:two:geheim\n").unwrap();
     std::fs::set_permissions(&passwords, std::os::unix::fs::PermissionsExt::from_mode(0o600))
         .unwrap();
-    let address = "postgres://u@127.0.0.1:1/x?sslmode=disable&sslpassword=geheim";
-    let env = [("SHOP_DATABASE", address), ("PGPASSFILE", passwords.to_str().unwrap())];
-    for verbose in ["-v", "-vv", "-vvv"] {
-        for form in ["text", "json", "logfmt"] {
-            let ended = shop.tieout(&["run", verbose, "--log-format", form], &env);
-            assert_eq!(ended.code, Some(14), "{}", ended.stderr);
-            let said = ended.stdout + &ended.stderr;
-            assert!(!said.contains("geheim"), "{verbose} {form}: {said}");
+    let passwords = passwords.to_str().unwrap();
+    // A parameter that nobody knows is passed over, and one that is a secret is refused.
+    for (parameter, code) in [("sslpasswort=geheim", 14), ("sslpassword=geheim", 10)] {
+        let address = format!("postgres://u@127.0.0.1:1/x?sslmode=disable&{parameter}");
+        let env = [("SHOP_DATABASE", address.as_str()), ("PGPASSFILE", passwords)];
+        for verbose in ["-v", "-vv", "-vvv"] {
+            for form in ["text", "json", "logfmt"] {
+                let ended = shop.tieout(&["run", verbose, "--log-format", form], &env);
+                assert_eq!(ended.code, Some(code), "{}", ended.stderr);
+                let said = ended.stdout + &ended.stderr;
+                assert!(!said.contains("geheim"), "{verbose} {form}: {said}");
+            }
         }
     }
 }

@@ -26,6 +26,20 @@ const TIMES: usize = 4;
 /// What WooCommerce calls the rows of a table that are orders.
 const SHOP_ORDER: &str = "shop_order";
 
+/// What an order is called that is paid and not yet sent, as shops of a language have it.
+const PROCESSED: [&str; 10] = [
+    "processing",
+    "in_bearbeitung",
+    "en_cours",
+    "en_cours_de_traitement",
+    "en_proceso",
+    "procesando",
+    "in_lavorazione",
+    "in_behandeling",
+    "em_processamento",
+    "processando",
+];
+
 /// What to do where `from` is left open.
 const NAME_STUCK: &str = "name the values of rows that are stuck while the PSP's answer is unknown";
 
@@ -194,7 +208,8 @@ impl Choosing<'_> {
             examples.any(|value| value == SHOP_ORDER)
         };
         let is_order = plain(mark) == "wc" || words::is_of_orders(self.of) || is_shop_order();
-        let is_it = |value: &&String| plain(words::unmarked(value, mark)) == "processing";
+        let is_it =
+            |value: &&String| PROCESSED.contains(&plain(words::unmarked(value, mark)).as_str());
         let value = sorted.processing.iter().find(is_it).filter(|_| is_order)?;
         Some(format!(
             "`{value}` of an order mostly says that it is paid, and not yet sent: are such rows \

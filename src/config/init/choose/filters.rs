@@ -166,9 +166,12 @@ impl<'a> Choosing<'a> {
             keep(column, Test::IsNull, why);
         }
         for (column, _said) in self.marked_flags() {
-            let marks = self.seen_of(column).to_vec();
+            let test = match &column.class {
+                TypeClass::Boolean => Test::IsNotTrue,
+                _other => Test::NotIn(self.seen_of(column).to_vec()),
+            };
             let why = format!("rows that `{}` marks are no charges", column.name);
-            keep(column, Test::NotIn(marks), why);
+            keep(column, test, why);
         }
         found
     }
