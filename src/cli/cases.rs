@@ -7,7 +7,7 @@ pub mod select;
 mod act;
 mod decide;
 mod kick;
-mod review;
+pub mod review;
 mod show;
 mod tidy;
 

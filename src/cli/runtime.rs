@@ -13,6 +13,7 @@ use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use crate::cli::cases::review::restore_terminal;
 use crate::cli::failure::Failure;
 use crate::cli::out;
 use crate::exit::Exit;
@@ -117,6 +118,7 @@ async fn next(streams: &mut (SignalStream, SignalStream)) -> Signal {
     reason = "asked for twice, or the grace is over: a supervisor's SIGKILL would come next"
 )]
 fn end_now(signal: Signal) {
+    restore_terminal();
     std::process::exit(i32::from(exit_of(signal).code()));
 }
 

@@ -53,31 +53,45 @@ impl AtOnce {
         account: &str,
         named: &Named,
     ) -> Result<Vec<Ready<'s>>, RunError> {
-        let mut all = Vec::new();
+        let (mut all, mut shown) = (Vec::new(), HashSet::new());
         let before = std::mem::take(&mut self.last);
-        let Some((name, open)) = scene.accounts.get_key_value(account) else { return Ok(all) };
+        let Some((name, open)) = scene.accounts.get_key_value(account) else {
+            return Ok(Vec::new());
+        };
         if open.account.api().is_some() || open.paused.is_some() || open.unanswered_since.is_some()
         {
-            return Ok(all);
+            return Ok(Vec::new());
         }
+        let mut room = usize::try_from(self.left).unwrap_or_default();
         for (index, rows) in named {
             let Some(table) = scene.tables.get(*index) else { continue };
             if self.must_end(scene) {
-                return Ok(all);
+                break;
             }
-            let most = usize::try_from(self.left).unwrap_or(usize::MAX);
-            let keys = keys_of(rows, before.get(index), most);
-            let ready = decide_those(scene, table, (name, open), &keys).await?;
-            let taken = i64::try_from(ready.rows.len()).unwrap_or(i64::MAX);
-            self.left = self.left.saturating_sub(taken);
-            self.taken = self.taken.saturating_add(taken);
-            self.last.insert(
-                *index,
-                ready.rows.iter().map(|row| row.claimed.row.key.id.clone()).collect(),
-            );
-            all.push(ready);
+            let keys = keys_of(rows, before.get(index), room);
+            room = room.saturating_sub(keys.len());
+            let (ready, others) = decide_those(scene, table, (name, open), &keys).await?;
+            shown.extend(others);
+            all.push((*index, ready));
         }
-        Ok(all)
+        Ok(all.into_iter().map(|(index, ready)| self.keep(index, ready, &shown)).collect())
+    }
+
+    /// Those of a table's rows that are decided now: what others were shown, too, waits for them.
+    fn keep<'s>(
+        &mut self,
+        index: usize,
+        mut ready: Ready<'s>,
+        shown: &HashSet<String>,
+    ) -> Ready<'s> {
+        ready.rows.retain(|row| !names_of(row).any(|name| shown.contains(name)));
+        let taken = i64::try_from(ready.rows.len()).unwrap_or(i64::MAX);
+        self.left = self.left.saturating_sub(taken);
+        self.taken = self.taken.saturating_add(taken);
+        let keys = ready.rows.iter().map(|row| row.claimed.row.key.id.clone());
+        self.last.insert(index, keys.collect());
+        ready.asked.answered = u64::try_from(ready.rows.len()).unwrap_or(u64::MAX);
+        ready
     }
 
     fn must_end(&self, scene: &Scene<'_>) -> bool {
@@ -126,12 +140,13 @@ impl Ready<'_> {
     }
 }
 
+/// The rows that are plainly paid, and every name of what the others were shown.
 async fn decide_those<'s>(
     scene: &'s Scene<'_>,
     table: &'s SourceTable,
     (name, open): (&'s str, &'s OpenAccount),
     keys: &[String],
-) -> Result<Ready<'s>, RunError> {
+) -> Result<(Ready<'s>, HashSet<String>), RunError> {
     let now = read_clock(scene.db, scene.options).await.doing("reading the database's clock")?;
     scene.clock.set(now);
     let rows = scene.db.new_rows(table, &claim_filter(scene, now), keys, now).await;
@@ -140,16 +155,15 @@ async fn decide_those<'s>(
     let tag_max = open.account.facts().tag_max;
     rows.iter_mut().for_each(|row| check_tag_length(row, tag_max));
     let nothing = Mapped::new();
-    let (mut rows, mut asked) = match rows.is_empty() {
+    let (mut rows, asked) = match rows.is_empty() {
         true => (Vec::new(), Asked::default()),
         false => ask(scene, table, (name, open), rows, &nothing, false, None).await.2?,
     };
     // The others are asked about again, and counted then.
-    let others: Vec<Weighed> = rows.extract_if(.., |row| !is_plainly_paid(row)).collect();
-    let shown: HashSet<&str> = others.iter().flat_map(names_of).collect();
-    rows.retain(|row| !names_of(row).any(|name| shown.contains(name)));
-    asked.answered = u64::try_from(rows.len()).unwrap_or(u64::MAX);
-    Ok(Ready { table, name, open, rows, asked })
+    let others = rows.extract_if(.., |row| !is_plainly_paid(row));
+    let shown = others.flat_map(|row| names_of(&row).map(str::to_owned).collect::<Vec<_>>());
+    let shown = shown.collect();
+    Ok((Ready { table, name, open, rows, asked }, shown))
 }
 
 /// Whether money was found for a row, and nothing that the run may still decide of others changes

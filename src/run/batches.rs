@@ -13,6 +13,8 @@
 
 use std::collections::HashMap;
 
+use crate::exit::Exit;
+use crate::model::count::counted;
 use crate::model::reason::Reason;
 use crate::run::books::{Books, Tell};
 use crate::run::error::{Doing, RunError};
@@ -41,6 +43,7 @@ pub async fn explain_batches(
     if scene.options.ids.is_some() {
         return Ok(refused);
     }
+    let matched = books.lines.matched;
     let mut after = None;
     loop {
         let batches = scene.db.open_batches(account, Says::Several, after, AT_ONCE).await;
@@ -58,6 +61,15 @@ pub async fn explain_batches(
         }
     }
     explain_unsaid(scene, account, books, tell).await?;
+    let matched = books.lines.matched.saturating_sub(matched);
+    if scene.options.dry_run && matched > 0 {
+        let bookings = counted(matched, "batch booking", "batch bookings");
+        let text = format!(
+            "account {account}: a run explains {bookings} first, and decides rows by their parts; \
+             a dry run does not, and what it says of those rows may be another"
+        );
+        books.miss(Exit::Ok, text, tell);
+    }
     Ok(refused)
 }
 

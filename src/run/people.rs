@@ -620,8 +620,8 @@ pub fn kept_reference(
     let object = reference.unwrap_or("the object that it is marked with");
     Some(format!(
         "where the row has a reference in {names} already, it keeps that one (tieout writes a \
-         reference only where there is none); where it shall name {object}, write that into the \
-         row yourself once this is carried out"
+         reference only where there is none); where it shall name {object} and does not, write \
+         that into the row yourself"
     ))
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::money::Currency;
-use crate::model::settlement::Problem;
+use crate::model::settlement::{Problem, Severity};
 use crate::settlement::amount::shown;
 use crate::settlement::bank_words::Deed;
 use crate::settlement::sheet::Out;
@@ -122,13 +122,15 @@ impl Issuer {
     }
 }
 
-/// Rows without and with a minus, and the first one with one that may have paid a card's bill. An
+/// Rows without and with a minus, and those of the latter that may have paid a card's bill. An
 /// account that pays one moves out more often than in; a card's issuer writes it the other way
-/// round, and so does whoever receives payouts and pays a direct debit: it is only said.
+/// round. So does whoever receives payouts and pays a direct debit, and such an account moves money
+/// out by other rows as well: where it does it is only said.
 #[derive(Debug, Default)]
 struct Bill {
     into: u64,
     out: u64,
+    bills: u64,
     paid: Option<Problem>,
 }
 
@@ -139,7 +141,10 @@ impl Bill {
     }
 
     fn told(self) -> Option<Problem> {
-        self.paid.filter(|_| self.out <= self.into)
+        let is_all = self.bills >= self.out && self.into > self.out;
+        let severity = if is_all { Severity::Error } else { Severity::Warning };
+        let told = self.paid.filter(|_| self.out <= self.into)?;
+        Some(Problem { severity, ..told })
     }
 }
 
@@ -167,6 +172,7 @@ impl Doubts {
 
     /// A text, in the column `name` and beside a minus, that may be of a card's bill that was paid.
     pub fn bill(&mut self, line: u64, name: &str, found: String) {
+        self.bill.bills = self.bill.bills.saturating_add(1);
         if self.bill.paid.is_none() {
             let expected = "more rows with a minus than without one, as of an account that pays a \
                             card's bill, or a balance; describe this file as a [[format]]";

@@ -74,6 +74,8 @@ pub struct Rights {
     pub is_superuser: bool,
     /// It owns the journal, so that it could take the journal's guard away.
     pub owns_journal: bool,
+    /// The schema that tieout's tables are in, as SQL names it; none where there are no schemas.
+    pub schema: Option<String>,
     /// Rights that a run needs and that are missing: `insert on tieout_journal`.
     pub lacks: Vec<String>,
     /// How many a run needs; 0 where the database has no roles.
@@ -86,7 +88,7 @@ pub struct Rights {
     pub excess: Vec<String>,
     /// Triggers that guard tieout's tables and that are switched off or gone: (table, trigger).
     pub unguarded: Vec<(String, String)>,
-    /// The statements that make anew those of them that are gone.
+    /// The statements that make anew those of them that are gone, each after what it calls.
     pub gone: Vec<String>,
     /// Triggers and functions of tieout's tables that are not as the migrations made them.
     pub altered: Vec<Altered>,

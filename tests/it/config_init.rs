@@ -369,20 +369,6 @@ async fn tables_of_other_languages_are_found() {
 /// What no word tells stays open: `freigegeben` may be anything.
 #[tokio::test]
 async fn words_of_statuses_of_other_languages_are_proposed() {
-    let ddl = |words: &[&str]| {
-        let mut ddl = String::from(
-            "create table payments (
-                id bigint primary key, amount_cents bigint not null, currency text not null,
-                status text not null, created_at timestamptz not null);",
-        );
-        for (id, word) in words.iter().enumerate() {
-            ddl.push_str(&format!(
-                "insert into payments values
-                    ({id}, 100, 'EUR', '{word}', '2026-11-19T08:00:00Z');"
-            ));
-        }
-        ddl
-    };
     let doubt = |word: &str| format!("from: `{word}` may also mean that the customer has not paid");
     for (words, wanted, part) in [
         (
@@ -407,7 +393,7 @@ async fn words_of_statuses_of_other_languages_are_proposed() {
             doubt("pendiente"),
         ),
     ] {
-        for place in in_both(&ddl(words)).await {
+        for place in in_both(&of_statuses(words)).await {
             let told_of = told(&place.init(&["--attempted", "once"]));
             let file = place.file();
             for want in wanted {
@@ -416,6 +402,97 @@ async fn words_of_statuses_of_other_languages_are_proposed() {
             assert!(told_of.contains(&part), "{part}: {told_of}");
         }
     }
+}
+
+/// A second word of an outcome, and what was paid in part or not at all: a run that ignored it
+/// would say nothing of it, so that the file does, and whoever proposes it.
+#[tokio::test]
+async fn further_words_of_an_outcome_are_never_ignored_untold() {
+    let further = |word: &str, written: &str| {
+        format!("by its word a row with {word} was paid, as one with `{written}` was")
+    };
+    let of_file = |word: &str| format!("by its word such a row was paid, as one with `{word}` was");
+    let part = "by its word a part was paid of a row with `teilweise bezahlt`".to_owned();
+    let unpaid = "by its word a row with `nicht bezahlt` was not paid".to_owned();
+    let failed = "by its word a row with `abgelehnt` failed, as one with `fehlgeschlagen`";
+    let doubt = "succeeded: beside `paid`, `completed` may say that a row was paid, or what became";
+    for (words, wanted, in_file, parts) in [
+        (
+            &["processing", "paid", "succeeded", "failed"][..],
+            &["succeeded = [\"paid\"]", "succeeded = \"succeeded\""][..],
+            vec![of_file("succeeded")],
+            vec![further("`paid`", "succeeded")],
+        ),
+        (
+            &["processing", "captured", "paid", "settled", "declined", "partially_paid"],
+            &[
+                "succeeded = [\"captured\", \"settled\"]",
+                "succeeded = \"paid\"",
+                "failed = \"declined\"",
+                "ignore = [\"partially_paid\"]",
+            ],
+            vec![of_file("paid"), part.replace("teilweise bezahlt", "partially_paid")],
+            vec![further("`captured`, `settled`", "paid")],
+        ),
+        (
+            &[
+                "in Bearbeitung",
+                "bezahlt",
+                "erfolgreich",
+                "teilweise bezahlt",
+                "nicht bezahlt",
+                "fehlgeschlagen",
+                "abgelehnt",
+            ],
+            &[
+                "succeeded = [\"erfolgreich\"]",
+                "succeeded = \"bezahlt\"",
+                "ignore = [\"abgelehnt\", \"nicht bezahlt\", \"teilweise bezahlt\"]",
+            ],
+            vec![of_file("bezahlt"), part.clone(), unpaid.clone(), failed.to_owned()],
+            vec![format!("ignore: {part}"), format!("ignore: {unpaid}"), failed.to_owned()],
+        ),
+        // It may be the end of what was paid for.
+        (
+            &["processing", "paid", "completed", "failed"],
+            &["from = [\"processing\"]", "succeeded = \"paid\""],
+            vec![],
+            vec![doubt.to_owned()],
+        ),
+    ] {
+        for place in in_both(&of_statuses(words)).await {
+            let told_of = told(&place.init(&["--attempted", "once"]));
+            let file = place.file();
+            for want in wanted {
+                assert!(settings(&file).contains(want), "{want} is not in\n{file}");
+            }
+            let comments = file.replace("\n# ", " ");
+            for part in &in_file {
+                assert!(comments.contains(part.as_str()), "{part} is not in\n{file}");
+            }
+            for part in &parts {
+                assert!(told_of.contains(part.as_str()), "{part}: {told_of}");
+            }
+            assert!(!file.contains("\"completed\""), "{file}");
+            place.fits();
+        }
+    }
+}
+
+/// Payments whose status has these words, one row each.
+fn of_statuses(words: &[&str]) -> String {
+    let mut ddl = String::from(
+        "create table payments (
+            id bigint primary key, amount_cents bigint not null, currency text not null,
+            status text not null, created_at timestamptz not null);",
+    );
+    for (id, word) in words.iter().enumerate() {
+        ddl.push_str(&format!(
+            "insert into payments values
+                ({id}, 100, 'EUR', '{word}', '2026-11-19T08:00:00Z');"
+        ));
+    }
+    ddl
 }
 
 /// A copy of Stripe's objects is keyed by Stripe's id: nothing writes a key.
@@ -2429,6 +2506,7 @@ async fn rows_that_may_be_paid_already_are_not_taken_for_stuck() {
     let ordered = "from: `processing` of an order mostly says that it is paid, and not yet sent: \
                    are such rows paid already?";
     let german = ordered.replace("processing", "in Bearbeitung");
+    let french = ordered.replace("processing", "en cours");
     for (table, processing, paid, other, part) in [
         ("payments", ("processing", "pi", 3), 3, ("new", "null", 2), stored),
         ("payments", ("processing", "pi", 3), 12, ("new", "null", 2), stored),
@@ -2442,6 +2520,13 @@ async fn rows_that_may_be_paid_already_are_not_taken_for_stuck() {
         ("wc_orders", ("processing", "null", 1), 3, ("pending", "null", 2), ordered),
         ("orders", ("in Bearbeitung", "null", 1), 3, ("offen", "null", 2), german.as_str()),
         ("orders", ("sending", "null", 1), 3, ("new", "null", 2), ""),
+        ("bestellungen", ("in Bearbeitung", "null", 1), 3, ("offen", "null", 2), german.as_str()),
+        ("commandes", ("en cours", "null", 1), 3, ("en attente", "null", 2), french.as_str()),
+        // Whatever the table is called, where its words are those of orders.
+        ("vorgaenge", ("in Bearbeitung", "null", 1), 3, ("offen", "null", 2), german.as_str()),
+        ("payments", ("processing", "null", 1), 3, ("shipped", "null", 2), ordered),
+        ("vorgaenge", ("in Bearbeitung", "null", 1), 3, ("fehlgeschlagen", "null", 2), ""),
+        ("zahlungen", ("in Bearbeitung", "null", 1), 3, ("offen", "null", 2), ""),
     ] {
         let rows = [processing, ("completed", "pi", paid), other];
         for place in in_both(&ddl(table, &rows)).await {

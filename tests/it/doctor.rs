@@ -1850,8 +1850,49 @@ async fn a_guard_of_the_journal_that_is_off_or_gone_is_told() {
     ] {
         assert!(text.contains(part), "{text}");
     }
-    assert!(next.contains("alter table tieout_journal enable trigger all;"), "{next}");
+    assert!(next.contains("\nalter table tieout_journal enable trigger user;"), "{next}");
     has_none(&ran, "role");
+    // An owner need be no superuser, and have another search path.
+    let owner = format!("t_{}", uuid::Uuid::now_v7().simple());
+    let statements = next.split_once('\n').unwrap().1;
+    shop.raw
+        .execute(&format!(
+            "create role {owner}; alter table tieout_journal owner to {owner}; \
+             alter table tieout_evidence owner to {owner}; \
+             set role {owner}; set search_path = pg_catalog; {statements} \
+             reset role; reset search_path; \
+             reassign owned by {owner} to current_user; drop owned by {owner}; drop role {owner}"
+        ))
+        .await;
+    has_none(&doctor(&shop).await, "guard_off");
+}
+
+/// Foreign keys are held by triggers of PostgreSQL's own, which a superuser alone may switch.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_whose_foreign_keys_are_off_too_is_told() {
+    let shop = healthy(Engine::Postgres, Words::default()).await;
+    shop.raw.execute("alter table tieout_case_notes disable trigger all").await;
+    let (.., text, next) = finding(&doctor(&shop).await, "guard_off");
+    assert!(text.contains("RI_ConstraintTrigger_"), "{text}");
+    assert!(next.contains("enable trigger all; -- by a superuser"), "{next}");
+    shop.raw.execute(next.split_once('\n').unwrap().1).await;
+    has_none(&doctor(&shop).await, "guard_off");
+}
+
+/// What is printed is carried out once, from above.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guard_that_is_gone_with_its_function_is_told_function_first() {
+    let shop = healthy(Engine::Postgres, Words::default()).await;
+    shop.raw.execute("drop function tieout_append_only() cascade").await;
+    let ran = doctor(&shop).await;
+    has_none(&ran, "guard_altered");
+    let (.., next) = finding(&ran, "guard_off");
+    let statements = next.split_once('\n').unwrap().1;
+    shop.raw.execute(&format!("set search_path = pg_catalog; {statements}")).await;
+    let ran = doctor(&shop).await;
+    has_none(&ran, "guard_off");
+    has_none(&ran, "guard_altered");
+    assert_eq!(ran.code, Some(0), "{}", ran.stdout);
 }
 
 /// Whoever puts another function in the place of one leaves the trigger standing.
@@ -1877,6 +1918,38 @@ async fn a_guard_that_is_another_one_is_told_with_the_statement_that_mends_it() 
              for each row execute function let_pass()",
             "tieout_runs_closed of tieout_runs calls let_pass",
         ),
+        (
+            "drop trigger tieout_runs_closed on tieout_runs; \
+             create trigger tieout_runs_closed before update on tieout_runs \
+             for each row when (false) execute function tieout_closed_run_guard()",
+            "tieout_runs_closed of tieout_runs fires at something else",
+        ),
+        (
+            "drop trigger tieout_journal_no_delete on tieout_journal; \
+             create trigger tieout_journal_no_delete after delete on tieout_journal \
+             for each row execute function tieout_unless_pruned()",
+            "tieout_journal_no_delete of tieout_journal fires at something else",
+        ),
+        (
+            "drop trigger tieout_evidence_append_only on tieout_evidence; \
+             create trigger tieout_evidence_append_only before insert on tieout_evidence \
+             for each row execute function tieout_append_only()",
+            "tieout_evidence_append_only of tieout_evidence fires at something else",
+        ),
+        (
+            "drop trigger tieout_journal_append_only on tieout_journal; \
+             create trigger tieout_journal_append_only before update of at on tieout_journal \
+             for each row execute function tieout_append_only()",
+            "tieout_journal_append_only of tieout_journal fires at something else",
+        ),
+        (
+            "alter function tieout_closed_run_guard() security definer",
+            "tieout_closed_run_guard runs as its owner",
+        ),
+        (
+            "alter function tieout_closed_run_guard() reset search_path",
+            "tieout_closed_run_guard has other settings",
+        ),
     ] {
         has_none(&doctor(&shop).await, "guard_altered");
         shop.raw.execute(tampering).await;
@@ -1885,7 +1958,9 @@ async fn a_guard_that_is_another_one_is_told_with_the_statement_that_mends_it() 
         assert_eq!((what.as_str(), state.as_str(), ran.code), ("role", "fail", Some(10)));
         assert!(text.contains(&format!("made it: {part};")), "{text}");
         has_none(&ran, "role");
-        shop.raw.execute(next.split_once('\n').unwrap().1).await;
+        // The owner's search path may lead to another schema.
+        let statements = next.split_once('\n').unwrap().1;
+        shop.raw.execute(&format!("set search_path = pg_catalog; {statements}")).await;
     }
     let ran = doctor(&shop).await;
     has_none(&ran, "guard_altered");

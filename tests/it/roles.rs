@@ -394,6 +394,33 @@ async fn what_people_say_is_said_now() {
     shop.tieout(&["resume", "shop"]).await.ended(0);
 }
 
+/// What two people decided no schedule's login turns down; what nobody approved ends with its case,
+/// and not before.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_login_for_runs_rejects_nothing() {
+    let mut shop = shop().await;
+    let twice = Payment::stuck(1);
+    shop.insert(std::slice::from_ref(&twice)).await;
+    let again = tieout::sandbox::seeds::Seed { id: Some("pi_11".to_owned()), ..twice.captured() };
+    shop.plant(vec![twice.captured(), again]);
+    shop.run().await.ended(0);
+    let ([_note, propose, ..], [_withdraw, approve]) = (SAID, ANSWERED);
+    let reject = "update tieout_proposals set state = 'rejected', ended_at = now(), \
+                  ended_why = 'x'";
+    for said in [propose, approve] {
+        shop.under_role("people").await;
+        shop.raw_as_role().await.execute(&said.replace("[at]", "now()")).await;
+        shop.under_role("run").await;
+        let error = shop.raw_as_role().await.try_execute(reject).await.expect_err("it is allowed");
+        let code = error.as_database_error().and_then(|e| e.code().map(|c| c.into_owned()));
+        assert_eq!(code.as_deref(), Some("23001"), "{error}");
+        assert!(error.to_string().contains("and no more"), "{error}");
+    }
+    shop.under_role("people").await;
+    shop.raw_as_role().await.execute(reject).await;
+    assert_eq!(shop.texts("select state from tieout_proposals").await, ["rejected"]);
+}
+
 /// A table that is new must be given, or not given, to each role on purpose.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_table_has_its_grants_and_the_words_are_stable() {

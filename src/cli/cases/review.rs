@@ -5,6 +5,7 @@
 
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
+use std::sync::{Mutex, PoisonError};
 
 use rustix::io::{Errno, retry_on_intr};
 use rustix::termios::{
@@ -127,7 +128,7 @@ impl Desk<'_> {
             let place = at.saturating_add(1);
             out::stdout("");
             out::stdout(&format!("── {place} of {} ──", cases.len()));
-            screen(&known).iter().for_each(|line| page::say(&self.common.copyable(line)));
+            screen(&known, self.common).iter().for_each(|line| page::say(line));
             KEYS.iter().for_each(|line| out::stdout(line));
             let step = step_of(key()?);
             match step {
@@ -314,7 +315,8 @@ fn numbered(objects: &[String], number: &str) -> Result<String, Failure> {
     })
 }
 
-/// Asks for a line. Ctrl-C takes the question back, and ends nothing else.
+/// Asks for a line. Ctrl-C takes the question back, and so does a line that Ctrl-D ends; they end
+/// nothing else. What was typed before the question is asked is no answer to it.
 fn ask(question: &str) -> Result<String, Failure> {
     let _restored = Restored::after(|terminal| {
         terminal.local_modes.remove(LocalModes::ISIG);
@@ -322,6 +324,7 @@ fn ask(question: &str) -> Result<String, Failure> {
         terminal.input_modes.insert(InputModes::IUTF8);
         terminal.special_codes[SpecialCodeIndex::VEOL] = INTERRUPT;
     })?;
+    forget_typed()?;
     out::stdout(&format!("{question}:"));
     let mut line = Vec::new();
     while !matches!(line.last(), Some(&(b'\n' | INTERRUPT))) {
@@ -331,7 +334,7 @@ fn ask(question: &str) -> Result<String, Failure> {
         let Some(read) = read else { break };
         line.extend_from_slice(read);
     }
-    if line.last() == Some(&INTERRUPT) {
+    if line.last() != Some(&b'\n') {
         out::stdout("");
         return Err(Failure::usage("taken back; nothing was done"));
     }
@@ -344,12 +347,31 @@ fn ask(question: &str) -> Result<String, Failure> {
 fn wait_for_key() -> Result<(), Failure> {
     out::stdout("any key goes on");
     key()?;
+    forget_typed()
+}
+
+/// Drops what was typed and not read.
+fn forget_typed() -> Result<(), Failure> {
     tcflush(std::io::stdin().as_fd(), QueueSelector::IFlush).map_err(unreadable)
+}
+
+/// The terminal as it was before this process changed it, while it is changed.
+static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
+
+/// Gives the terminal back as it was: for the end that no value outlives.
+pub fn restore_terminal() {
+    let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(before) = before.take() {
+        // A terminal that is gone needs nothing back.
+        let _gone = tcsetattr(std::io::stdin().as_fd(), OptionalActions::Now, &before);
+    }
 }
 
 /// The terminal as it was; it is that again however the reading ends.
 struct Restored {
     before: Termios,
+    /// Nothing was changed before.
+    is_first: bool,
 }
 
 impl Restored {
@@ -358,8 +380,13 @@ impl Restored {
         let before = tcgetattr(stdin.as_fd()).map_err(unreadable)?;
         let mut changed = before.clone();
         change(&mut changed);
+        let mut known = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_first = known.is_none();
+        known.get_or_insert_with(|| before.clone());
+        drop(known);
+        let restored = Self { before, is_first };
         tcsetattr(stdin.as_fd(), OptionalActions::Now, &changed).map_err(unreadable)?;
-        Ok(Self { before })
+        Ok(restored)
     }
 }
 
@@ -367,6 +394,9 @@ impl Drop for Restored {
     fn drop(&mut self) {
         // A terminal that is gone needs nothing back.
         let _gone = tcsetattr(std::io::stdin().as_fd(), OptionalActions::Now, &self.before);
+        if self.is_first {
+            BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
+        }
     }
 }
 

@@ -27,6 +27,7 @@ use crate::report::back::{Back, looks_at};
 use crate::report::duplicates::Captures;
 use crate::report::exceptions::shown;
 use crate::report::past::{Past, ended_as, past_of, with_undone};
+use crate::run::people::kept_reference;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::people::{CaseLinks, CaseNote, PeopleDriver, Proposal, ProposalState, What};
@@ -71,6 +72,8 @@ pub struct Known {
     means: Vec<String>,
     /// Where the account's dashboard is.
     dashboard: Option<String>,
+    /// What an undo that was carried out left in the row.
+    kept: Option<String>,
 }
 
 impl Known {
@@ -112,7 +115,7 @@ pub async fn show(
     } else if common.json {
         out::stdout(&line("case", json_of(&known)));
     } else {
-        screen(&known).iter().for_each(|line| page::say(&common.copyable(line)));
+        screen(&known, common).iter().for_each(|line| page::say(line));
     }
     Ok(Exit::Ok)
 }
@@ -132,6 +135,7 @@ pub async fn read(number: i64, config: &Config, db: &Database) -> Result<Known, 
         evidence,
         notes: db.case_notes(number).await.map_err(failed)?,
         past: past_of(db, &case, &proposals).await.map_err(failed)?,
+        kept: kept(&case, &proposals, config),
         proposals,
         links: db.case_links(number).await.map_err(failed)?,
         similar: with_undone(db, similar).await.map_err(failed)?,
@@ -139,6 +143,13 @@ pub async fn read(number: i64, config: &Config, db: &Database) -> Result<Known, 
         means: inputs.map(|inputs| untold(&inputs, &case.text, config)).unwrap_or_default(),
         case,
     })
+}
+
+/// What the last decision left in the row, where it was an undo that a success took the place of.
+fn kept(case: &CaseRow, proposals: &[Proposal], config: &Config) -> Option<String> {
+    let is_done = |one: &&Proposal| one.state == ProposalState::CarriedOut;
+    let last = proposals.iter().rev().find(is_done).filter(|last| last.undoes)?;
+    kept_reference(&config.tables, &case.table, (last.what, last.psp_reference.as_deref()))
 }
 
 fn json_of(known: &Known) -> serde_json::Value {
@@ -170,9 +181,10 @@ fn note_body(note: &CaseNote) -> serde_json::Value {
     })
 }
 
-/// The screen of one case.
-pub fn screen(known: &Known) -> Vec<String> {
+/// The screen of one case. What people wrote stays as they wrote it.
+pub fn screen(known: &Known, common: &Common) -> Vec<String> {
     let case = &known.case;
+    let copyable = |text: String| common.copyable(&text).into_owned();
     let inputs = inputs_of(known.evidence.as_deref());
     let mut lines = head(known);
     if let Some(inputs) = &inputs {
@@ -184,15 +196,15 @@ pub fn screen(known: &Known) -> Vec<String> {
     lines.extend(account_lines(case));
     lines.extend(file_lines(case));
     if case.open && case.subject_kind == "row" {
-        lines.extend(advice(case, inputs.as_ref()));
+        lines.extend(advice(case, inputs.as_ref()).into_iter().map(copyable));
     }
-    lines.extend(labelled("proposed", &proposed(known)));
+    lines.extend(labelled("proposed", &proposed(known, common)));
     lines.extend(entries("history", &history(known)));
     let similar: Vec<String> = known.similar.iter().map(similar_text).collect();
     lines.extend(labelled("similar", &similar));
     if case.subject_kind == "row" {
         let key = screen::shell_word(&case.subject);
-        lines.push(format!("journal   tieout explain {key} --table {}", case.table));
+        lines.push(copyable(format!("journal   tieout explain {key} --table {}", case.table)));
     }
     lines
 }
@@ -479,7 +491,7 @@ fn suggestion(
     }
 }
 
-fn proposed(known: &Known) -> Vec<String> {
+fn proposed(known: &Known, common: &Common) -> Vec<String> {
     let mut texts = Vec::new();
     let stale = stale_text(known.case.number);
     for proposal in &known.proposals {
@@ -511,11 +523,11 @@ fn proposed(known: &Known) -> Vec<String> {
     if let Some(proposal) = open {
         let seen = seen_of(&known.case, proposal);
         let short = seen.get(..SHORT_HASH).unwrap_or(&seen);
-        texts.push(format!(
-            "tieout cases approve C-{} --why TEXT --yes --seen {short}",
-            known.case.number
-        ));
+        let number = known.case.number;
+        let command = format!("tieout cases approve C-{number} --why TEXT --yes --seen {short}");
+        texts.push(common.copyable(&command).into_owned());
     }
+    texts.extend(known.kept.as_ref().map(|kept| format!("  {kept}")));
     texts
 }
 

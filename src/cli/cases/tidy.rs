@@ -96,12 +96,17 @@ pub async fn merge(options: &Merge, common: &Common, db: &Database) -> Result<Ex
         true => format!("take out of C-{}", lead.number),
         false => format!("make parts of C-{}", lead.number),
     };
-    let preview = Preview { action: &action, cases: &parts, says: &|_case| None, is_bound: false };
+    let numbers: Vec<i64> = parts.iter().map(|case| case.number).collect();
+    let links = db.links_of(&numbers).await.map_err(|e| Failure::store(&e))?;
+    let leaves = |case: &CaseRow| {
+        let whole = links.get(&case.number)?.part_of.filter(|_| !options.split)?;
+        Some(format!("leaves C-{whole}"))
+    };
+    let preview = Preview { action: &action, cases: &parts, says: &leaves, is_bound: false };
     if !preview.confirmed(&options.confirm, common, db).await? {
         return Ok(Exit::Ok);
     }
     let (by, _) = identity(db).await?;
-    let numbers: Vec<i64> = parts.iter().map(|case| case.number).collect();
     let into = (!options.split).then_some(lead.number);
     let now = db.now().await.map_err(|e| Failure::store(&e))?;
     let changed = db.merge_cases(into, &numbers, why, &by, now).await;

@@ -6,6 +6,7 @@ mod filled;
 mod filters;
 mod near;
 mod reference;
+mod rest;
 
 use std::collections::BTreeSet;
 
@@ -1598,6 +1599,7 @@ impl<'a> Choosing<'a> {
         self.doubtful_words();
         self.proposal.statuses = theirs;
         let told = Told { mark: words::mark_of(&values).to_owned(), is_open, is_said };
+        let rest = self.further_success(&class, rest, &told.mark);
         self.ignore(&class, &rest, &told);
     }
 
@@ -1694,7 +1696,11 @@ impl<'a> Choosing<'a> {
         }
         if !ignored.is_empty() {
             let items: Vec<String> = ignored.iter().map(|value| literal(class, value)).collect();
-            let why = "values that tieout has nothing to do with";
+            let mut why = "values that tieout has nothing to do with".to_owned();
+            for remark in self.remarks(&ignored, &told.mark) {
+                why = format!("{why}; {remark}");
+                self.untold(format!("ignore: {remark}"));
+            }
             self.put("ignore", format!("[{}]", items.join(", ")), why);
         }
     }

@@ -44,6 +44,70 @@ const TABLES: [(&str, u32); 31] = [
     ("terugbetaling", 7),
 ];
 
+/// What a table of orders may be called, by what its name ends with: an order is worked on once it
+/// is paid.
+const ORDERS: [&str; 55] = [
+    "order",
+    "orders",
+    "purchase",
+    "purchases",
+    "sale",
+    "sales",
+    "booking",
+    "bookings",
+    "reservation",
+    "reservations",
+    "cart",
+    "carts",
+    "basket",
+    "baskets",
+    "bestellung",
+    "bestellungen",
+    "auftrag",
+    "auftraege",
+    "aufträge",
+    "kauf",
+    "kaeufe",
+    "käufe",
+    "verkaeufe",
+    "verkäufe",
+    "commande",
+    "commandes",
+    "achat",
+    "achats",
+    "vente",
+    "ventes",
+    "pedido",
+    "pedidos",
+    "orden",
+    "ordenes",
+    "órdenes",
+    "compra",
+    "compras",
+    "venta",
+    "ventas",
+    "ordine",
+    "ordini",
+    "acquisto",
+    "acquisti",
+    "vendita",
+    "vendite",
+    "bestelling",
+    "bestellingen",
+    "aankoop",
+    "aankopen",
+    "verkoop",
+    "verkopen",
+    "encomenda",
+    "encomendas",
+    "venda",
+    "vendas",
+];
+
+/// A name of a table that says at least so much is one of payments; invoices are sent, and orders
+/// are billed.
+const SAYS_PAYMENTS: u32 = 5;
+
 /// Parts of names of tables that only speak about payments.
 const BESIDE: [&str; 14] = [
     "event", "log", "history", "audit", "method", "item", "webhook", "session", "version",
@@ -747,14 +811,11 @@ const COUNTS: [&str; 10] = [
 ];
 
 /// Values that ask nothing of anybody: nothing was sent, or what was sent is no longer open.
-const AT_REST: [&str; 61] = [
+const AT_REST: [&str; 40] = [
     "new",
     "created",
     "draft",
     "none",
-    "unpaid",
-    "not_paid",
-    "not_charged",
     "not_started",
     "checkout",
     "cart",
@@ -763,10 +824,6 @@ const AT_REST: [&str; 61] = [
     "requires_capture",
     "authorized",
     "authorised",
-    "partially_paid",
-    "partially_charged",
-    "partially_captured",
-    "partial_charged",
     "charged_back",
     "chargeback",
     "skipped",
@@ -776,9 +833,6 @@ const AT_REST: [&str; 61] = [
     "angelegt",
     "erstellt",
     "entwurf",
-    "unbezahlt",
-    "nicht_bezahlt",
-    "teilweise_bezahlt",
     "autorisiert",
     "nouveau",
     "créé",
@@ -786,29 +840,46 @@ const AT_REST: [&str; 61] = [
     "créée",
     "creee",
     "brouillon",
+    "nuevo",
+    "creado",
+    "borrador",
+    "nuovo",
+    "creato",
+    "bozza",
+    "nieuw",
+    "aangemaakt",
+    "concept",
+    "novo",
+    "criado",
+    "rascunho",
+];
+/// Values that say the same, and that nothing was paid: of a call that is on its way, some
+/// applications say so too.
+const UNPAID: [&str; 16] = [
+    "unpaid",
+    "not_paid",
+    "not_charged",
+    "unbezahlt",
+    "nicht_bezahlt",
     "impayé",
     "impaye",
     "non_payé",
     "non_paye",
-    "nuevo",
-    "creado",
-    "borrador",
     "impagado",
     "no_pagado",
-    "nuovo",
-    "creato",
-    "bozza",
     "non_pagato",
-    "nieuw",
-    "aangemaakt",
-    "concept",
     "onbetaald",
     "niet_betaald",
-    "novo",
-    "criado",
-    "rascunho",
     "não_pago",
     "nao_pago",
+];
+/// Values that say it of what was paid in part.
+const PARTLY: [&str; 5] = [
+    "partially_paid",
+    "partially_charged",
+    "partially_captured",
+    "partial_charged",
+    "teilweise_bezahlt",
 ];
 /// What values of an end end with, besides words of failure: `partially_refunded`.
 const ENDED: [&str; 50] = [
@@ -862,6 +933,80 @@ const ENDED: [&str; 50] = [
     "verlopen",
     "estornado",
     "devolvido",
+];
+
+/// What values end with that say that goods were sent.
+const DELIVERED: [&str; 26] = [
+    "shipped",
+    "delivered",
+    "fulfilled",
+    "dispatched",
+    "versandt",
+    "versendet",
+    "verschickt",
+    "geliefert",
+    "ausgeliefert",
+    "zugestellt",
+    "expédié",
+    "expédiée",
+    "expedie",
+    "expediee",
+    "livré",
+    "livrée",
+    "livree",
+    "entregado",
+    "entregada",
+    "spedito",
+    "spedita",
+    "consegnato",
+    "consegnata",
+    "bezorgd",
+    "geleverd",
+    "entregue",
+];
+/// What values end with that say so of goods, or of a payment's call.
+const SENT_OFF: [&str; 10] = [
+    "gesendet",
+    "envoyé",
+    "envoyée",
+    "envoye",
+    "envoyee",
+    "enviado",
+    "enviada",
+    "inviato",
+    "inviata",
+    "verzonden",
+];
+/// Values that say that something came to an end: a payment, or the order that it was for.
+const FINISHED: [&str; 28] = [
+    "completed",
+    "complete",
+    "done",
+    "confirmed",
+    "finished",
+    "abgeschlossen",
+    "erledigt",
+    "beendet",
+    "fertig",
+    "terminé",
+    "terminée",
+    "termine",
+    "terminee",
+    "completado",
+    "completada",
+    "terminado",
+    "terminada",
+    "finalizado",
+    "finalizada",
+    "completato",
+    "completata",
+    "terminato",
+    "voltooid",
+    "afgerond",
+    "concluído",
+    "concluída",
+    "concluido",
+    "concluida",
 ];
 
 /// So many values that begin alike share a mark, and no word.
@@ -1071,10 +1216,23 @@ pub(super) fn says_charge(name: &str) -> bool {
     has("charge") && !has("payment") && !has("intent")
 }
 
-/// Whether rows of a table are orders, by its name: `wp_wc_orders`, `sales_order`.
+/// Whether rows of a table are orders, by the last word of its name: `wp_wc_orders`,
+/// `sales_order`, `kundenbestellungen`.
 pub(super) fn is_of_orders(of: &Surveyed) -> bool {
+    says_orders(of.name.rsplit('.').next().unwrap_or(&of.name))
+}
+
+/// Whether a table is one of orders by its name, without its schema.
+fn says_orders(name: &str) -> bool {
+    let name = plain(name);
+    let last = name.rsplit('_').next().unwrap_or_default();
+    ORDERS.iter().any(|known| last.ends_with(known))
+}
+
+/// Whether rows of a table are payments, by its name.
+fn is_of_payments(of: &Surveyed) -> bool {
     let name = plain(of.name.rsplit('.').next().unwrap_or(&of.name));
-    matches!(name.rsplit('_').next(), Some("order" | "orders"))
+    TABLES.iter().any(|(part, by)| *by >= SAYS_PAYMENTS && name.contains(part))
 }
 
 /// Columns besides the status that may say the same.
@@ -1375,10 +1533,43 @@ pub(super) fn may_be_unpaid(value: &str) -> bool {
 pub(super) fn is_at_rest(value: &str) -> bool {
     let value = plain(value);
     let last = value.rsplit('_').next().unwrap_or_default();
-    let whole = [&AT_REST[..], &SUCCEEDED[..], &RETRYABLE[..]];
+    let whole = [&AT_REST[..], &UNPAID[..], &PARTLY[..], &SUCCEEDED[..], &RETRYABLE[..]];
     let ends = [&ENDED[..], &FAILED[..]];
     whole.iter().any(|words| words.contains(&value.as_str()))
         || ends.iter().any(|words| words.contains(&last))
+}
+
+/// Whether a value of a status says that nothing was paid.
+pub(super) fn says_unpaid(value: &str) -> bool {
+    UNPAID.contains(&plain(value).as_str())
+}
+
+/// Whether a value of a status says that a part was paid.
+pub(super) fn says_part_paid(value: &str) -> bool {
+    PARTLY.contains(&plain(value).as_str())
+}
+
+/// Whether a value of a status says that something came to an end, which may be an order's, and
+/// not the payment's.
+pub(super) fn says_finished(value: &str) -> bool {
+    FINISHED.contains(&plain(value).as_str())
+}
+
+/// Whether the values of a status show what becomes of an order: goods are sent, or it is finished,
+/// and no word is one of payments.
+pub(super) fn show_orders(of: &Surveyed, values: &[String], mark: &str) -> bool {
+    let words: Vec<String> = values.iter().map(|value| plain(unmarked(value, mark))).collect();
+    let has = |known: &[&str]| {
+        words.iter().any(|word| known.contains(&word.rsplit('_').next().unwrap_or_default()))
+    };
+    if has(&DELIVERED) {
+        return true;
+    }
+    let is_of_payment = |word: &String| {
+        may_be_failed(word) || (SUCCEEDED.contains(&word.as_str()) && !says_finished(word))
+    };
+    let is_either = !is_of_payments(of) && !words.iter().any(is_of_payment);
+    is_either && (has(&SENT_OFF) || words.iter().any(|word| says_finished(word)))
 }
 
 /// Whether a value of a status is known to be of a row that came to an end, however it is stuck:
@@ -1531,6 +1722,57 @@ mod tests {
             assert!(!is_at_rest(word), "{word}");
         }
         assert!(may_be_on_its_way("capture_initiated"));
+    }
+
+    #[test]
+    fn tables_of_orders_are_known_by_the_last_word_of_their_names() {
+        for name in [
+            "orders",
+            "wp_wc_orders",
+            "shoporder",
+            "CustomerOrders",
+            "customerorders",
+            "purchases",
+            "sales",
+            "bookings",
+            "carts",
+            "bestellungen",
+            "wc_bestellungen",
+            "auftraege",
+            "\"Auftrag\"",
+            "kundenaufträge",
+            "verkaeufe",
+            "kauf",
+            "commandes",
+            "commande",
+            "achats",
+            "pedidos",
+            "compras",
+            "ordini",
+            "ordine",
+            "acquisti",
+            "bestellingen",
+            "encomendas",
+            "vendas",
+        ] {
+            assert!(says_orders(name), "{name}");
+        }
+        for name in ["order_payments", "payments", "zahlungen", "order_items", "buchungen"] {
+            assert!(!says_orders(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_was_paid_in_part_or_not_at_all_is_at_rest_and_told() {
+        for word in ["unpaid", "nicht bezahlt", "non payé", "impayé", "no_pagado", "onbetaald"] {
+            assert!(says_unpaid(word) && !says_part_paid(word) && is_at_rest(word), "{word}");
+        }
+        for word in ["partially_paid", "teilweise bezahlt", "PartiallyCaptured"] {
+            assert!(says_part_paid(word) && !says_unpaid(word) && is_at_rest(word), "{word}");
+        }
+        for word in ["new", "paid", "partially_refunded"] {
+            assert!(!says_unpaid(word) && !says_part_paid(word), "{word}");
+        }
     }
 
     #[test]

@@ -130,13 +130,8 @@ fn role(rights: &Rights, say: Say<'_>) {
              can be changed without a trace",
             off.join(", ")
         );
-        let tables: BTreeSet<&String> = rights.unguarded.iter().map(|(on, _)| on).collect();
-        let switch = |table: &&String| format!("alter table {table} enable trigger all;");
-        let switches: Vec<String> = tables.iter().map(switch).collect();
-        // SQLite switches no trigger off: there all of them are gone.
-        let switches = if rights.role.is_some() { switches.join(" ") } else { String::new() };
-        let made = rights.gone.iter().map(|statement| format!("\n{statement}"));
-        let next = format!("by the owner: {switches}{}", made.collect::<String>());
+        let statements = switches(rights).into_iter().chain(rights.gone.iter().cloned());
+        let next = format!("by the owner:{}", in_schema(rights, statements));
         say(fail("role", Exit::Config, "guard_off", text, next));
     }
     is_fine &= guards_stand(rights, say);
@@ -149,6 +144,32 @@ fn role(rights: &Rights, say: Say<'_>) {
     }
 }
 
+/// The statements that switch on what is switched off, a table each. SQLite switches no trigger
+/// off: there all of them are gone.
+fn switches(rights: &Rights) -> Vec<String> {
+    if rights.role.is_none() {
+        return Vec::new();
+    }
+    // PostgreSQL's own triggers are no owner's to switch.
+    let is_system = |trigger: &str| trigger.contains("ConstraintTrigger_");
+    let tables: BTreeSet<&String> = rights.unguarded.iter().map(|(on, _)| on).collect();
+    let switch = |table: &String| {
+        let mut off = rights.unguarded.iter().filter(|(on, _)| on == table);
+        match off.any(|(_, trigger)| is_system(trigger)) {
+            true => format!("alter table {table} enable trigger all; -- by a superuser"),
+            false => format!("alter table {table} enable trigger user;"),
+        }
+    };
+    tables.into_iter().map(switch).collect()
+}
+
+/// A line each, in the schema of tieout's tables: the owner's own search path may lead to another,
+/// where a function would be made that no trigger calls.
+fn in_schema(rights: &Rights, statements: impl Iterator<Item = String>) -> String {
+    let path = rights.schema.iter().map(|schema| format!("set search_path = {schema};"));
+    path.chain(statements).map(|statement| format!("\n{statement}")).collect()
+}
+
 /// Whether what guards tieout's tables is as the migrations made it, and fires.
 fn guards_stand(rights: &Rights, say: Say<'_>) -> bool {
     if !rights.altered.is_empty() {
@@ -158,11 +179,8 @@ fn guards_stand(rights: &Rights, say: Say<'_>) -> bool {
              there can be changed without a trace",
             what.join(", ")
         );
-        let made = rights.altered.iter().map(|one| format!("\n{}", one.remade));
-        let next = format!(
-            "find out who changed it, and make it again, by the owner:{}",
-            made.collect::<String>()
-        );
+        let made = in_schema(rights, rights.altered.iter().map(|one| one.remade.clone()));
+        let next = format!("find out who changed it, and make it again, by the owner:{made}");
         say(fail("role", Exit::Config, "guard_altered", text, next));
     }
     if !rights.silenced.is_empty() {
@@ -342,6 +360,29 @@ mod tests {
         for (ms, text) in [(0, "+0.0 s"), (-40, "-0.0 s"), (60, "+0.1 s"), (-61_980, "-62.0 s")] {
             assert_eq!(secs_text(ms), text);
         }
+    }
+
+    #[test]
+    fn guards_are_switched_on_by_whoever_may() {
+        let off = [
+            ("tieout_cases", "RI_ConstraintTrigger_a_16405"),
+            ("tieout_cases", "tieout_cases_close_guard"),
+            ("tieout_journal", "tieout_journal_no_delete"),
+            ("tieout_journal", "tieout_journal_no_truncate"),
+        ];
+        let rights = Rights {
+            role: Some("run".to_owned()),
+            unguarded: off.map(|(on, trigger)| (on.to_owned(), trigger.to_owned())).to_vec(),
+            schema: Some("\"Shop\"".to_owned()),
+            ..Rights::default()
+        };
+        assert_eq!(
+            in_schema(&rights, switches(&rights).into_iter()),
+            "\nset search_path = \"Shop\";\
+             \nalter table tieout_cases enable trigger all; -- by a superuser\
+             \nalter table tieout_journal enable trigger user;"
+        );
+        assert!(switches(&Rights { role: None, ..rights }).is_empty());
     }
 
     #[test]

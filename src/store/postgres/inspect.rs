@@ -118,13 +118,13 @@ from pg_class c
 where c.relname like 'tieout\\_%' and c.relkind = 'r' and pg_table_is_visible(c.oid)
 order by c.relname";
 
-/// Triggers of tieout's tables that do not fire, and those of its records that are gone: without
-/// them whoever may write a table changes what stands there. They are whole from the schema on in
-/// which records can be pruned.
+/// Triggers of tieout's tables that do not fire, PostgreSQL's own for foreign keys among them, and
+/// those of its records that are gone: without them whoever may write a table changes what stands
+/// there. They are whole from the schema on in which records can be pruned.
 const UNGUARDED: &str = "\
 select c.relname::text, t.tgname::text from pg_trigger t join pg_class c on c.oid = t.tgrelid
 where c.relname like 'tieout\\_%' and c.relkind = 'r' and pg_table_is_visible(c.oid)
-    and not t.tgisinternal and t.tgenabled not in ('O', 'A')
+    and t.tgenabled not in ('O', 'A')
 union all
 select c.relname::text, c.relname || e.what from pg_class c
 cross join unnest(array['_append_only', '_no_delete', '_no_truncate']) as e(what)

@@ -34,6 +34,7 @@ pub(super) const MIGRATIONS: &[(i64, &str, &str)] = &[
     (20, "tried_letters", include_str!("../../../migrations/postgres/0020_tried_letters.sql")),
     (21, "said_by_whom", include_str!("../../../migrations/postgres/0021_said_by_whom.sql")),
     (22, "noted", include_str!("../../../migrations/postgres/0022_noted_of_proposals.sql")),
+    (23, "rejected", include_str!("../../../migrations/postgres/0023_rejected_by_people.sql")),
 ];
 
 pub(super) async fn migrate(pool: &PgPool) -> Result<(), StoreError> {

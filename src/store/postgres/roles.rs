@@ -148,11 +148,12 @@ fn put(text: &mut String, line: &str) {
 }
 
 fn heading(database: &str, prefix: &str) -> String {
+    let named = if prefix == "tieout" { String::new() } else { format!(" --prefix {prefix}") };
     format!(
         "-- Three roles for tieout in the database {database}. Nothing was changed: read this, \
          then run\n\
          -- it as the tables' owner after `tieout db migrate`, and again when the mapping or the\n\
-         -- version changes:  tieout db roles | psql -v ON_ERROR_STOP=1 \"$OWNER_URL\"\n\
+         -- version changes:  tieout db roles{named} | psql -v ON_ERROR_STOP=1 \"$OWNER_URL\"\n\
          -- The roles cannot log in. Give each to a login:  grant {prefix}_run to some_login;\n\
          -- Triggers of yours run as the role that writes: grant it what they need.\n\
          -- Migrating and pruning stay with the owner.\n\

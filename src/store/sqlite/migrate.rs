@@ -37,6 +37,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (20, "tried_letters", include_str!("../../../migrations/sqlite/0020_tried_letters.sql")),
     (21, "said_by_whom", include_str!("../../../migrations/sqlite/0021_said_by_whom.sql")),
     (22, "noted", include_str!("../../../migrations/sqlite/0022_noted_of_proposals.sql")),
+    (23, "rejected", include_str!("../../../migrations/sqlite/0023_rejected_by_people.sql")),
 ];
 
 fn all() -> Vec<Migration> {

@@ -779,6 +779,17 @@ fn signs_of_a_card_s_issuer_are_not_taken_for_those_of_an_account() {
         let text = format!("{head}\n2026-11-01,{first},USD,a\n2026-11-02,{second},USD,b\n");
         assert_eq!(look(text.as_bytes()).state == State::Ok, is_read, "{what}: {rows:?}");
     }
+    // Nothing else has a minus, and more comes in than that: a card's file by all that it shows.
+    for (rows, is_read) in [
+        (["Shop,5.00", "Shop,6.00", "AUTOPAY PAYMENT,-9.00"], false),
+        (["Shop,5.00", "Shop,6.00", "Lastschrift Kontoausgleich,-9.00"], false),
+        (["Shop,5.00", "Fee,-6.00", "Direct debit payment,-9.00"], true),
+        (["Shop,5.00", "Shop,6.00", "Supplier,-9.00"], true),
+    ] {
+        let [one, two, three] = rows.map(|row| format!("2026-11-01,{row},USD,a\n"));
+        let text = format!("Date,Text,Amount,Currency,Message\n{one}{two}{three}");
+        assert_eq!(look(text.as_bytes()).state == State::Ok, is_read, "{rows:?}");
+    }
     for name in ["Merchant", "MerchantName", "Purchased By"] {
         let text = format!(
             "Date,{name},Amount,Currency,Text\n2026-11-01,A,5.00,USD,a\n2026-11-02,,-9.00,USD,b\n"

@@ -538,7 +538,7 @@ async fn an_undo_says_that_the_row_keeps_its_reference(engine: Engine) {
     let undo =
         ["cases", "undo", "C-1", "--as", "succeeded", "--object", "pi_11", "--why", "that one"];
     let keeps = "where the row has a reference in `psp_ref` already, it keeps that one";
-    let name = "where it shall name pi_11, write that into the row yourself";
+    let name = "where it shall name pi_11 and does not, write that into the row yourself";
     let said = shop.tieout(&[&undo[..], &["--dry-run"]].concat()).await.ended(0).stdout;
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains(keeps) && said.contains(name), "{said}");

@@ -170,7 +170,8 @@ pub async fn migrated() -> Database {
         include_str!("../../../migrations/postgres/0019_closed_runs.sql"),
         include_str!("../../../migrations/postgres/0020_tried_letters.sql"),
         include_str!("../../../migrations/postgres/0021_said_by_whom.sql"),
-        include_str!("../../../migrations/postgres/0022_noted_of_proposals.sql")
+        include_str!("../../../migrations/postgres/0022_noted_of_proposals.sql"),
+        include_str!("../../../migrations/postgres/0023_rejected_by_people.sql")
     );
     postgres_database_from(MIGRATION, async |url| {
         let store = PgStore::again(&url).await;

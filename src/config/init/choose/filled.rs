@@ -27,7 +27,7 @@ const TIMES: usize = 4;
 const SHOP_ORDER: &str = "shop_order";
 
 /// What an order is called that is paid and not yet sent, as shops of a language have it.
-const PROCESSED: [&str; 10] = [
+const PROCESSED: [&str; 20] = [
     "processing",
     "in_bearbeitung",
     "en_cours",
@@ -38,6 +38,16 @@ const PROCESSED: [&str; 10] = [
     "in_behandeling",
     "em_processamento",
     "processando",
+    "in_progress",
+    "in_verarbeitung",
+    "wird_verarbeitet",
+    "en_traitement",
+    "en_curso",
+    "in_corso",
+    "in_elaborazione",
+    "in_verwerking",
+    "wordt_verwerkt",
+    "em_andamento",
 ];
 
 /// What to do where `from` is left open.
@@ -207,7 +217,10 @@ impl Choosing<'_> {
             let mut examples = self.seen.examples.values().flatten();
             examples.any(|value| value == SHOP_ORDER)
         };
-        let is_order = plain(mark) == "wc" || words::is_of_orders(self.of) || is_shop_order();
+        let is_order = plain(mark) == "wc"
+            || words::is_of_orders(self.of)
+            || is_shop_order()
+            || words::show_orders(self.of, &values, mark);
         let is_it =
             |value: &&String| PROCESSED.contains(&plain(words::unmarked(value, mark)).as_str());
         let value = sorted.processing.iter().find(is_it).filter(|_| is_order)?;

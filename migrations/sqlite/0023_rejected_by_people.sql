@@ -1,0 +1,2 @@
+-- The twin of migrations/postgres, where a login for runs ends only what is proposed of a case that
+-- a run closed. A file knows no logins: there is nobody here to hold.
