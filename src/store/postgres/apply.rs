@@ -504,11 +504,10 @@ impl Batch<'_> {
             let gone: Vec<&RowEffects> = gone.into_iter().map(|(_, row)| row).collect();
             taken += take_in.changed(connection, &gone).await.map_err(step)?;
         }
-        if usize::try_from(taken).is_ok_and(|taken| taken == new.len()) {
-            let new = new.iter().map(|(_, row)| *row);
-            return take_in.count(connection, new).await.map_err(step);
+        match usize::try_from(taken).is_ok_and(|taken| taken == new.len()) {
+            true => Ok(()),
+            false => Err(Fault::Lost),
         }
-        Err(Fault::Lost)
     }
 
     /// Moves the memory of rows on. Every row whose lease is ours must move: a lease that was
@@ -540,6 +539,9 @@ impl Batch<'_> {
         }
         if usize::try_from(moved).is_ok_and(|moved| moved == ours.len()) {
             self.take_back_released(connection).await.map_err(step)?;
+            // At the end: the batch beside this one waits for the same line of the totals.
+            let new = rows.iter().filter(|row| row.is_new());
+            TakeIn { ledger: &ledger }.count(connection, new).await.map_err(step)?;
             // After the memory of this batch's own rows: one of them may have to be looked at anew.
             let all: Vec<&RowEffects> = rows.iter().collect();
             ledger.end_handbacks_beside(connection, &all).await.map_err(step)?;
