@@ -28,7 +28,7 @@ use crate::report::back::Back as InWords;
 use crate::report::error::ReportError;
 use crate::report::sorter::{BUDGET, Sorted, Sorter, tuple_key};
 use crate::run::books::{Books, Tell};
-use crate::run::by_files::Shelf;
+use crate::run::by_files::{Shelf, less_if_ahead};
 use crate::run::error::{Doing, RunError};
 use crate::run::match_lines::{may_refund, owners};
 use crate::run::scene::{OpenAccount, Scene};
@@ -458,7 +458,9 @@ impl Comparison<'_> {
         if let Some((shelf, owners)) = shelf {
             let known = shelf.of_row(&row).into_iter();
             let own: Vec<&StoredLine> = known.filter(|line| is_ours(line, &row, owners)).collect();
-            let say = |line: &&StoredLine| shelf.said_of(line, &row);
+            let now = self.scene.clock.now();
+            let say =
+                |line: &&StoredLine| less_if_ahead(line, shelf.said_of(line, &row), &row, now);
             let said: Vec<SettledLine> = own.iter().map(say).collect();
             let told_of = objects(&said, row.kind, row.tag.usable());
             files = Book::of_objects(&told_of);

@@ -172,22 +172,29 @@ struct OpenStatement {
 struct Early {
     line: u64,
     day: NaiveDate,
-    /// The day may be that of its value, which may lie far ahead: MT940 may tell no other.
+    /// The day may be that of its value, which may lie far ahead: MT940 and camt may tell no other.
     may_be_value: bool,
 }
 
 impl OpenStatement {
+    /// The day of a line that decides, or does once a person lets it, and tells no day of its
+    /// booking, where nothing was booked on it yet: that of its statement, else of its value. The
+    /// line then pays nobody before it.
+    fn early_day(&self, value_on: Option<NaiveDate>, last: Option<NaiveDate>) -> Option<NaiveDate> {
+        let is_early = |day: &NaiveDate| last.is_some_and(|last| *day > last);
+        [self.day, value_on].into_iter().flatten().find(is_early)
+    }
+
     /// Notes the day of a line that decides, where nothing was booked on it yet: one line of a
-    /// statement tells what is wrong with it.
+    /// statement tells what is wrong with it. `is_told`: the line tells that it is of its booking.
     fn note_day(
         &mut self,
-        (line, booked_on): (u64, Option<NaiveDate>),
-        entry: Option<&Entry>,
-        (format, last): (&str, Option<NaiveDate>),
+        (line, day, is_told): (u64, Option<NaiveDate>, bool),
+        value_on: Option<NaiveDate>,
+        last: Option<NaiveDate>,
     ) {
-        let Some((day, last)) = booked_on.or(self.day).zip(last) else { return };
-        let is_value = entry.is_some_and(|entry| entry.value_on == Some(day));
-        let may_be_value = is_value && format == Format::Mt940.name();
+        let Some((day, last)) = day.zip(last) else { return };
+        let may_be_value = value_on == Some(day) && !is_told;
         let is_known = |known: Early| may_be_value || !known.may_be_value;
         if day > last && !self.early.is_some_and(is_known) {
             self.early = Some(Early { line, day, may_be_value });
@@ -359,17 +366,17 @@ impl Feeder<'_> {
         let tags = self.how.tags.tags(&line);
         let type_code = line.type_code.clone();
         let type_code = type_code.or_else(|| own(|entry| entry.type_code.as_ref()));
-        // Of a bank's charge under a row's tag the row's money says whether it is one.
-        let is_doubtful = line.kind == LineKind::Fee
-            && line.psp_reference.is_none()
-            && line.direction == Direction::Debit
-            && type_code.as_deref().is_some_and(is_charge)
-            && !tags.is_empty();
+        let is_doubtful = is_banks_charge(&line, type_code.as_deref()) && !tags.is_empty();
         let kind = if is_doubtful { LineKind::Movement } else { line.kind };
-        let decides = decides(status, open.finality, kind) && !open.held;
-        let booked_on = line.booked_on.or_else(|| entry.and_then(|entry| entry.booked_on));
+        let may_decide = decides(status, open.finality, kind);
+        let decides = may_decide && !open.held;
+        let told_on = line.booked_on.or_else(|| entry.and_then(|entry| entry.booked_on));
+        let value_on = entry.and_then(|entry| entry.value_on);
+        let early_on = || open.early_day(value_on, self.last);
+        let booked_on = told_on.or_else(|| early_on().filter(|_| may_decide));
         if decides {
-            open.note_day((line.line, booked_on), entry, (self.format, self.last));
+            let is_told = told_on.is_some() && self.format != Format::Mt940.name();
+            open.note_day((line.line, booked_on, is_told), value_on, self.last);
         }
         // Only what may be a batch, or a part of one, is looked for by its order.
         let is_of_batch = !line.itemised || open.finality == Finality::Notice;
@@ -398,7 +405,7 @@ impl Feeder<'_> {
             batch: line.batch_id,
             order: kept(order),
             booked_on,
-            value_on: entry.and_then(|entry| entry.value_on),
+            value_on,
             refs: line.tags,
             raw: line.raw,
         });
@@ -432,6 +439,14 @@ impl Feeder<'_> {
         self.parts.blocking_send(end).ok()?;
         Some(sums)
     }
+}
+
+/// Of a bank's charge under a row's tag the row's money says whether it is one.
+fn is_banks_charge(line: &Line, type_code: Option<&str>) -> bool {
+    line.kind == LineKind::Fee
+        && line.psp_reference.is_none()
+        && line.direction == Direction::Debit
+        && type_code.is_some_and(is_charge)
 }
 
 fn held(flags: Flags) -> Option<Held> {

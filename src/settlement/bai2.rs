@@ -346,6 +346,8 @@ struct Account {
     /// Its number, and where it begins.
     number: String,
     line: u64,
+    /// The day of its group: a detail says no other day of its booking.
+    day: Option<NaiveDate>,
     currency: Option<Currency>,
     total: i128,
     records: i128,
@@ -612,11 +614,12 @@ impl Bai2 {
         };
         group.accounts = group.accounts.saturating_add(1);
         group.records = group.records.saturating_add(1);
+        let day = group.day;
         self.statements = self.statements.saturating_add(1);
         let mut statement = Statement::at(self.statements, record.line, group.finality);
         statement.flags = group.flags;
-        statement.from = group.day;
-        statement.to = group.day;
+        statement.from = day;
+        statement.to = day;
         statement.account = Some(record.field(0).to_owned()).filter(|text| !text.is_empty());
         let mut currency = group.currency;
         let own = record.field(1);
@@ -637,6 +640,7 @@ impl Bai2 {
         let mut account = Account {
             number: record.field(0).to_owned(),
             line: record.line,
+            day,
             currency,
             total: 0,
             records: pieces(record),
@@ -1065,13 +1069,14 @@ fn detail(record: &Record, account: &mut Account, number: u64) -> Result<Detail,
         direction,
         reversal,
         status: if way.is_some() { EntryStatus::Booked } else { EntryStatus::Info },
-        booked_on: None,
+        booked_on: account.day,
         value_on,
         bank_reference: Some(bank_reference.to_owned()).filter(|text| !text.is_empty()),
         type_code: Some(record.field(0).to_owned()),
         batch: None,
     };
     let mut line = Line { byte: record.byte, raw: record.raw.clone(), ..Line::of(&entry) };
+    line.booked_on = entry.booked_on;
     line.type_code.clone_from(&entry.type_code);
     line.tag(TagKind::BankReference, bank_reference);
     line.tag(TagKind::CustomerReference, record.field(at.saturating_add(1)));

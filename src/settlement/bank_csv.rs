@@ -120,13 +120,19 @@ struct Roles {
     kinds: Vec<usize>,
     /// Which way money went, by the name.
     flags: Vec<usize>,
+    /// What may say so.
+    ways: Option<usize>,
     currencies: Vec<usize>,
     /// How many columns may be a currency, that of a foreign amount too.
     currency_like: usize,
     named_currency: Option<Currency>,
+    /// The currency that the name of the balance says.
+    of_balance: Option<Currency>,
     balance: Option<usize>,
     account: Option<usize>,
     fee: Option<usize>,
+    /// What may be one, where the balances prove it.
+    taken: Option<usize>,
     statuses: Vec<usize>,
     tags: Vec<(usize, TagKind)>,
 }
@@ -202,7 +208,8 @@ impl Roles {
         let any = |known: &[&str]| stems.iter().any(|name| known.contains(&name.as_str()));
         let balance = only(&stems, words::BALANCE);
         let is_alone = !any(words::AMOUNT) && !any(words::DEBIT) && !any(words::CREDIT);
-        let proven = only(&stems, words::PROVEN_AMOUNT);
+        let of_account = only(&stems, words::OF_ACCOUNT);
+        let proven = of_account.or_else(|| only(&stems, words::PROVEN_AMOUNT));
         let proven = proven.filter(|_| is_alone && balance.is_some());
         let whole = proven.or_else(|| only(&stems, words::AMOUNT));
         let sides = only(&stems, words::DEBIT).zip(only(&stems, words::CREDIT));
@@ -224,6 +231,7 @@ impl Roles {
             return None;
         }
         let named = |at: usize| split.get(at).and_then(|(_, currency)| *currency);
+        let of_balance = balance.and_then(named);
         let named_currency = match (amount, sides) {
             (Some(amount), _) => named(amount),
             (None, Some((debit, credit))) => {
@@ -247,11 +255,14 @@ impl Roles {
             kinds: all(names, words::KINDS),
             currency_like: names.iter().filter(|name| words::is_currency(name)).count(),
             flags: all(names, words::FLAG),
+            ways: only(names, words::WAYS),
             currencies: all(names, words::CURRENCY),
             named_currency,
+            of_balance,
             balance,
             account: first(names, words::ACCOUNT).or_else(|| words::own_beside(names)),
             fee: only(&stems, words::FEE),
+            taken: stems.iter().position(|name| words::may_be_taken(name)),
             statuses: all(names, words::STATUS),
             tags,
         })
@@ -264,19 +275,29 @@ fn infer(head: &str) -> Option<(Table, Layout)> {
     }
     let layout = sheet::find(head, |names| Roles::of(names).is_some())?;
     let mut roles = Roles::of(&layout.names)?;
-    if roles.named_currency.is_none() && roles.currencies.is_empty() {
-        let in_dollars = words::is_in_dollars(&layout.names);
-        let dollar = || Currency::parse("USD").ok().filter(|_| in_dollars);
-        let said = || currency_above(head, &layout).filter(|_| roles.shows_ways());
-        roles.named_currency = euro_of(&roles, &layout).or_else(dollar).or_else(said);
-    }
     let mut rows = sheet::rows_of(head, layout.delimiter, LOOKED_AT);
     if head.len() >= CUT || rows.len() == LOOKED_AT {
         rows.pop();
     }
     let rows: Vec<Vec<String>> = rows.into_iter().skip(layout.above.saturating_add(1)).collect();
+    // A word for a currency in one language is one for a day in others.
+    roles.currencies.retain(|at| !holds_days(&rows, *at));
+    if roles.named_currency.is_none() && roles.currencies.is_empty() {
+        let in_dollars = words::is_in_dollars(&layout.names);
+        let dollar = || Currency::parse("USD").ok().filter(|_| in_dollars);
+        let said = || currency_above(head, &layout).filter(|_| roles.shows_ways());
+        let of_sides = euro_of(&roles, &layout).or(roles.of_balance);
+        roles.named_currency = of_sides.or_else(dollar).or_else(said);
+    }
     let table = Inference { head, roles: &roles, layout: &layout, rows: &rows }.table()?;
     Some((table, layout))
+}
+
+/// Whether a column holds days, and nothing else.
+fn holds_days(rows: &[Vec<String>], at: usize) -> bool {
+    let values = rows.iter().filter_map(|row| row.get(at)).filter(|text| !text.is_empty());
+    let mut values = values.peekable();
+    values.peek().is_some() && values.all(|text| is_day(text))
 }
 
 /// A file without a header row whose rows leave no doubt: each has the own IBAN, a text, two days,
@@ -336,7 +357,7 @@ fn currency_above(head: &str, layout: &Layout) -> Option<Currency> {
     let below = rows.iter().skip(1).map(Some).chain([None]);
     let said = rows.iter().zip(below).filter_map(|(row, below)| {
         let alone = || words::currency_below(row, below?);
-        words::declared_currency(row).or_else(alone)
+        words::declared_currency(row).or_else(alone).or_else(|| words::titled_currency(row))
     });
     let said: Vec<Currency> = said.collect();
     let first = said.first()?;
@@ -425,7 +446,10 @@ impl Inference<'_> {
             return None;
         }
         table.inverted = is_open || self.is_inverted(&table, currency, numerals);
-        table.less_fee = !table.inverted && self.is_less_fee(&table, currency, numerals);
+        let taken = self.roles.fee.or(self.roles.taken).filter(|_| !table.inverted);
+        if let Some(fee) = taken.filter(|fee| self.is_less_fee(&table, *fee, currency, numerals)) {
+            (table.fee, table.less_fee) = (Some(number(fee)), true);
+        }
         Some(table)
     }
 
@@ -631,17 +655,19 @@ impl Inference<'_> {
         }
     }
 
-    /// The columns that are flags by their name, and one without a name behind the amount that is
-    /// nothing else by its values.
+    /// The columns that are flags by their name; one of kinds that holds nothing but a bank's two
+    /// words for it, and one without a name behind the amount that is nothing else by its values.
     fn flags(&self) -> Vec<usize> {
         let mut flags = self.roles.flags.clone();
+        let holds = |at: usize, is_way: fn(&str) -> bool| {
+            let mut values = self.values(at).peekable();
+            values.peek().is_some() && values.all(is_way)
+        };
+        flags.extend(self.roles.ways.filter(|at| holds(*at, words::is_spelled_way)));
         let behind = self.roles.amount.map(|amount| amount.saturating_add(1));
         let is_bare = |at: &usize| self.layout.names.get(*at).is_some_and(String::is_empty);
-        if let Some(at) = behind.filter(is_bare) {
-            let mut values = self.values(at).map(words::is_debit).peekable();
-            let is_flag = values.peek().is_some() && values.all(|way| way.is_some());
-            flags.extend(is_flag.then_some(at));
-        }
+        let is_known: fn(&str) -> bool = |value| words::is_debit(value).is_some();
+        flags.extend(behind.filter(is_bare).filter(|at| holds(*at, is_known)));
         flags
     }
 
@@ -686,9 +712,15 @@ impl Inference<'_> {
     }
 
     /// Whether balances follow only where the fee is taken from the amount.
-    fn is_less_fee(&self, table: &Table, currency: Currency, numerals: Numerals) -> bool {
-        let (Some(fee), Some(balance), Amounts::Signed(Column::Number(amount))) =
-            (self.roles.fee, self.roles.balance, &table.amounts)
+    fn is_less_fee(
+        &self,
+        table: &Table,
+        fee: usize,
+        currency: Currency,
+        numerals: Numerals,
+    ) -> bool {
+        let (Some(balance), Amounts::Signed(Column::Number(amount))) =
+            (self.roles.balance, &table.amounts)
         else {
             return false;
         };
@@ -701,7 +733,7 @@ impl Inference<'_> {
         !plain.ties() && less.proves()
     }
 
-    /// The balances that the booked rows say, and what `of` makes of their amounts.
+    /// The balances that the booked rows of a currency say, and what `of` makes of their amounts.
     fn chain(
         &self,
         (amount, balance): (usize, usize),
@@ -711,7 +743,13 @@ impl Inference<'_> {
     ) -> Chain {
         let order = self.order();
         let mut chain = Chain::new(currency);
-        for (line, row) in (1_u64..).zip(self.rows).filter(|(_, row)| self.is_booked(row)) {
+        let of_row = self.currency().and_then(|(at, _)| at);
+        let is_own = |row: &[String]| {
+            let code = of_row.and_then(|at| row.get(at));
+            code.is_none_or(|code| Currency::parse_any(code).is_ok_and(|own| own == currency))
+        };
+        let counts = |row: &[String]| self.is_booked(row) && is_own(row);
+        for (line, row) in (1_u64..).zip(self.rows).filter(|(_, row)| counts(row)) {
             let read = |at: usize| numerals.read(row.get(at)?, currency).ok();
             if let Some(minor) = read(amount) {
                 chain.add(line, of(row, minor), read(balance));

@@ -32,6 +32,7 @@ pub const DATE: &[&str] = &[
     "data księgowania",
     "datum zaúčtování",
     "dátum zaúčtovania",
+    "dátum zúčtovania",
     "datum knjiženja",
     "datum izvršenja",
     "bokföringsdag",
@@ -41,6 +42,10 @@ pub const DATE: &[&str] = &[
     "bokføringsdato",
     "kirjauspäivä",
     "completed date",
+    "datum des abschlusses",
+    "fecha de finalización",
+    "data di completamento",
+    "data zrealizowania",
     "könyvelés dátuma",
     "date completed utc",
     "settlement date utc",
@@ -75,6 +80,8 @@ pub const DATE: &[&str] = &[
     "created",
     "päivämäärä",
     "dátum",
+    // Of a row; beside another day of it, it may be the end of what was paid for.
+    "date de fin",
 ];
 
 /// From when it bears interest.
@@ -136,7 +143,11 @@ pub const AMOUNT: &[&str] = &[
 /// Names of the amount that are also those of something else (a day, a part of another amount, a
 /// card's file with its issuer's signs): only where none of [`AMOUNT`] is there, and a balance that
 /// proves it.
-pub const PROVEN_AMOUNT: &[&str] = &["net amount", "valor", "montante"];
+pub const PROVEN_AMOUNT: &[&str] = &["net amount", "nettobetrag", "valor", "montante"];
+
+/// Of these the ones of a broker that says what moved the account beside what was paid.
+pub const OF_ACCOUNT: &[&str] =
+    &["nettobetrag in der währung des kontos", "nettobetrag in kontowährung"];
 
 /// A second amount, of which a column of the currency may speak.
 pub const FOREIGN: &[&str] = &["amount currency"];
@@ -382,6 +393,7 @@ pub const DEBIT: &[&str] = &[
     "money out",
     "soll",
     "belastung",
+    "belastungsbetrag",
     "lastschrift",
     "débit",
     "debito",
@@ -390,6 +402,7 @@ pub const DEBIT: &[&str] = &[
     "cargos",
     "dare",
     "uscite",
+    "addebiti",
     "obciążenia",
     "isplata",
     "isplate",
@@ -411,6 +424,7 @@ pub const CREDIT: &[&str] = &[
     "money in",
     "haben",
     "gutschrift",
+    "gutschriftsbetrag",
     "crédit",
     "credito",
     "crédito",
@@ -418,6 +432,7 @@ pub const CREDIT: &[&str] = &[
     "abonos",
     "avere",
     "entrate",
+    "accrediti",
     "uznania",
     "uplata",
     "uplate",
@@ -470,6 +485,14 @@ pub const FLAG: &[&str] = &[
     "transaction type",
     "type",
 ];
+
+/// What one bank calls it, and others what kind a row is: only by [`is_spelled_way`].
+pub const WAYS: &[&str] = &["typ"];
+
+/// Whether a value is one of the two words of that bank; kinds of cards are others.
+pub fn is_spelled_way(value: &str) -> bool {
+    ["debet", "kredit"].contains(&normal(value).as_str())
+}
 
 /// Values of [`FLAG`] for money in.
 pub const CREDITS: &[&str] = &[
@@ -537,6 +560,7 @@ pub const CURRENCY: &[&str] = &[
     "devise",
     "devise du compte",
     "divisa",
+    "div",
     "moneda",
     "moeda",
     "waluta",
@@ -680,6 +704,10 @@ pub const STANDS: &[&str] = &[
     "saldo final",
     "saldo iniziale",
     "saldo finale",
+    "disponibilità",
+    "disponibilita",
+    "disponibilidad",
+    "disponibilité",
     "likutis pradžiai",
     "likutis pabaigai",
     "saldovortrag",
@@ -1135,6 +1163,10 @@ const DECLARED: &[(Declares, &[&str])] = &[
             "saldo pocz",
             "stan początkowy",
             "počáteční zůstatek",
+            "opening balance",
+            "solde initial",
+            "saldo iniziale",
+            "saldo inicial",
         ],
     ),
     (
@@ -1147,6 +1179,10 @@ const DECLARED: &[(Declares, &[&str])] = &[
             "saldo końc",
             "stan końcowy",
             "konečný zůstatek",
+            "closing balance",
+            "solde final",
+            "saldo finale",
+            "saldo final",
         ],
     ),
     (Declares::Count, &["anzahl transaktionen in diesem zeitraum"]),
@@ -1184,6 +1220,16 @@ pub fn currency_below(row: &[String], below: &[String]) -> Option<Currency> {
     let (name, value) = (only(row)?, only(below)?);
     let is_named = CURRENCY.contains(&normal(&name).as_str());
     one_currency(&value).filter(|_| is_named)
+}
+
+/// The same of a row that is a title, within its words: `Izvod … Valuta EUR Razdoblje …`. In German
+/// this word is one for a day, and no code of a currency follows it.
+pub fn titled_currency(row: &[String]) -> Option<Currency> {
+    let mut filled = row.iter().filter(|field| !field.is_empty());
+    let title = filled.next().filter(|_| filled.next().is_none())?;
+    let mut words = title.split_whitespace();
+    words.find(|word| word.trim_end_matches(':') == "Valuta")?;
+    one_currency(words.next()?)
 }
 
 /// A code in upper case; `ALL` is none here, for it may say that nothing was left out.
@@ -1229,6 +1275,11 @@ const FEES: &[&str] = &[
     "avgift",
     "vergoeding",
 ];
+
+/// Whether a name is one of what was taken, which a balance has to prove.
+pub fn may_be_taken(name: &str) -> bool {
+    FEES.contains(&name) || name == "costo"
+}
 
 /// Whether a name is one of [`FEE`], the currency at its end apart.
 pub fn is_fee(name: &str) -> bool {
@@ -1306,6 +1357,11 @@ const BOOKED: &[&str] = &[
     "bokført",
     "kirjattu",
     "könyvelt",
+    "abgeschlossen",
+    "terminé",
+    "completado",
+    "completato",
+    "zakończono",
     "",
 ];
 
@@ -1330,6 +1386,7 @@ const PENDING: &[&str] = &[
     "blokace",
     "blokada",
     "oczekujące",
+    "oczekuje",
     "in behandeling",
     "katevaraus",
 ];
@@ -1459,6 +1516,7 @@ const CAME_BACK: &[&str] = &[
     "teruggeboekt",
     "zwrócono",
     "zwrócona",
+    "cofnięto",
     "vráceno",
     "återbetald",
     "tilbagebetalt",
@@ -1532,6 +1590,7 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "variable symbol 1",
             "variabilní symbol",
             "variabilný symbol",
+            "pnb primatelja",
             "viite",
             "viitenumero",
             "viitenumber",
@@ -1550,6 +1609,8 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "referens",
             "référence",
             "referencia",
+            "referencia platiteľa",
+            "pnb platitelja",
             "riferimento",
         ],
     ),
@@ -1619,6 +1680,7 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "descrizione operazione",
             "descrizione completa",
             "causale",
+            "testo di contabilizzazione",
             "descrição",
             "opis",
             "opis operacji",
@@ -1652,7 +1714,8 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
 
 /// Names of a text that some give to the other side or the kind of row, beside a text: only where
 /// none of [`TAGS`] is one.
-pub const TEXT_ALONE: &[&str] = &["dettagli", "operazione", "otsikko", "transaction"];
+pub const TEXT_ALONE: &[&str] =
+    &["dettagli", "operazione", "otsikko", "transaction", "transaktionen"];
 
 /// The payer's reference within a text of a German bank, up to the next of the codewords.
 const EREF: &str = r"(?x) (?: EREF\+\s? | \bEREF:\s+ ) (.+?)

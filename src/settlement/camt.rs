@@ -9,6 +9,8 @@
 
 use std::collections::VecDeque;
 
+use chrono::NaiveDate;
+
 use crate::model::money::Currency;
 use crate::model::settlement::{
     Batch, Direction, Entry, EntryStatus, Finality, Line, Problem, SignedMoney, Statement, TagKind,
@@ -143,8 +145,8 @@ struct OpenEntry {
     direction: Option<Direction>,
     reversal: bool,
     status: Option<String>,
-    booked_on: Option<chrono::NaiveDate>,
-    value_on: Option<chrono::NaiveDate>,
+    booked_on: Option<NaiveDate>,
+    value_on: Option<NaiveDate>,
     reference: String,
     servicer_reference: String,
     code: Vec<String>,
@@ -525,9 +527,10 @@ impl Camt {
             return open.told.is_some();
         }
         match open.entry(number, account) {
-            Ok(entry) => {
+            Ok(mut entry) => {
                 self.entries = number;
                 if let Some(statement) = &mut self.statement {
+                    entry.booked_on = entry.booked_on.or_else(|| statement.day_of(&entry));
                     statement.summary.add(&entry, open.status.as_deref());
                 }
                 open.told = Some(entry.clone());
@@ -662,6 +665,16 @@ impl OpenEntry {
         own_tags(&mut line, entry, &self.text);
         line.kind = kinds::booking(&line);
         line
+    }
+}
+
+impl Open {
+    /// The day of an entry that was booked and tells none at all: that of the end of its statement.
+    /// One of its value may lie elsewhere than that of its booking, which then is not known.
+    fn day_of(&self, entry: &Entry) -> Option<NaiveDate> {
+        let is_final = self.head.finality() == Finality::Final;
+        let is_booked = is_final && entry.status == EntryStatus::Booked;
+        self.balances.last_day().filter(|_| is_booked && entry.value_on.is_none())
     }
 }
 

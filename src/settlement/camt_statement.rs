@@ -248,6 +248,15 @@ impl Balances {
         interim.filter(|_| !self.all.iter().any(opens)).map(|known| known.balance)
     }
 
+    /// The day that it ends on by what closes it.
+    pub fn last_day(&self) -> Option<NaiveDate> {
+        let of = |kind: Kind| {
+            let own = self.all.iter().filter(move |known| known.kind == kind);
+            own.filter_map(|known| known.balance.date).max()
+        };
+        of(Kind::Closing).or_else(|| of(Kind::Interim))
+    }
+
     /// This end of the statement, where it is interim: a page, and another goes on from it.
     fn interim(&self, end: Option<Balance>) -> Option<Balance> {
         let own = |known: &Known| known.kind == Kind::Interim && Some(known.balance) == end;

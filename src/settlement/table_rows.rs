@@ -331,6 +331,8 @@ struct Rows {
     /// The first row whose day could be two.
     two_days: Option<Problem>,
     stands: Stands,
+    /// Balances of rows without an amount, and whether they are of the beginning.
+    told_ends: Vec<(bool, Balance)>,
     /// How many statements began, and whether all rows were read.
     begun: u64,
     is_over: bool,
@@ -378,6 +380,7 @@ impl Rows {
             total: None,
             two_days: None,
             stands: Stands::default(),
+            told_ends: Vec::new(),
             begun: 0,
             is_over: false,
             ends: Ends::default(),
@@ -509,6 +512,7 @@ impl Rows {
     /// Whether the row moves nothing: it has no amount, or its amount is how much there was.
     fn is_no_movement(&mut self, row: &Row<'_>, out: &mut Out) -> Result<bool, Problem> {
         if !self.has_amount(row) {
+            self.note_end(row);
             self.stands_still(row, out)?;
             let found = "none: the row was passed over";
             out.push(Problem::warning(row.line, "amount", "an amount", found));
@@ -517,6 +521,9 @@ impl Rows {
         if let Some(text) = self.word_beside(row) {
             out.push(passed_over(row.line, &text));
             return Ok(true);
+        }
+        if let Some(text) = self.begins_with(row) {
+            return Err(no_movement(row.line, &text));
         }
         let Some(text) = self.stand(row) else { return Ok(false) };
         if !words::NEVER_PAID.contains(&text.as_str()) {
@@ -552,10 +559,7 @@ impl Rows {
             return Ok(());
         }
         let balance = row.maybe(self.places.balance);
-        let own = match (&self.table.currency, self.places.currency) {
-            (CurrencyOf::All(currency), _) => Some(*currency),
-            (CurrencyOf::Column(_), at) => Currency::parse_any(row.maybe(at)).ok(),
-        };
+        let own = self.currency_of(row);
         let of = own.or(self.open.as_ref().map(|(_, currency)| *currency));
         let (Some(of), false) = (of, balance.is_empty()) else {
             let expected = "an amount in a known column; describe this file as a [[format]]";
@@ -568,12 +572,59 @@ impl Rows {
         Ok(())
     }
 
-    /// Holds a row of a balance until the statement ends, where it can be read.
-    fn held(&mut self, row: &Row<'_>, text: String, out: &mut Out) -> Result<(), Problem> {
-        let of = match (&self.table.currency, self.places.currency) {
+    /// The currency of a row, where it says one.
+    fn currency_of(&self, row: &Row<'_>) -> Option<Currency> {
+        match (&self.table.currency, self.places.currency) {
             (CurrencyOf::All(currency), _) => Some(*currency),
             (CurrencyOf::Column(_), at) => Currency::parse_any(row.maybe(at)).ok(),
+        }
+    }
+
+    /// Keeps the balance of a row without an amount that says by its text which end of the rows it
+    /// is of, where nobody described the file: the rows must begin or end with it.
+    fn note_end(&mut self, row: &Row<'_>) {
+        let balance = row.maybe(self.places.balance);
+        if !self.table.recognised || balance.is_empty() {
+            return;
+        }
+        let Some(is_before) = self.told_stand(row).and_then(|text| words::is_before(&text)) else {
+            return;
         };
+        let of = self.currency_of(row).or(self.open.as_ref().map(|(_, currency)| *currency));
+        let minor = of.and_then(|of| self.read(row, "balance", balance, of).ok());
+        if let Some((currency, minor)) = of.zip(minor).filter(|_| self.told_ends.len() < STANDS) {
+            let balance = Balance { minor, currency, date: None, line: row.line };
+            self.told_ends.push((is_before, balance));
+        }
+    }
+
+    /// The ends that rows of the statement told: each at most once.
+    fn take_ends(&mut self, of: Option<Currency>) -> [Option<Balance>; 2] {
+        let told = std::mem::take(&mut self.told_ends);
+        [true, false].map(|wanted| {
+            let own = told.iter().filter(|(is_before, _)| *is_before == wanted);
+            let mut own = own.filter(|(_, balance)| Some(balance.currency) == of);
+            let (_, first) = own.next()?;
+            own.next().is_none().then_some(*first)
+        })
+    }
+
+    /// What a row says that tells a balance as if it were what moved: its amount is its balance,
+    /// which no row before it proves.
+    fn begins_with(&self, row: &Row<'_>) -> Option<String> {
+        let balance = row.maybe(self.places.balance);
+        if !self.table.recognised || balance.is_empty() {
+            return None;
+        }
+        let text = self.told_stand(row).filter(|text| !self.is_paid(row, text))?;
+        let of = self.currency_of(row)?;
+        let (minor, balance) = (self.amount(row, of).ok()?, self.read(row, "", balance, of).ok()?);
+        (minor == balance && minor != 0).then_some(text)
+    }
+
+    /// Holds a row of a balance until the statement ends, where it can be read.
+    fn held(&mut self, row: &Row<'_>, text: String, out: &mut Out) -> Result<(), Problem> {
+        let of = self.currency_of(row);
         let Some((of, minor)) = of.and_then(|of| Some((of, self.amount(row, of).ok()?))) else {
             return Err(no_movement(row.line, &text));
         };
@@ -744,6 +795,7 @@ impl Rows {
         if let Some(chain) = chain {
             end = chain.end(line);
             against_table(beside, &end, out);
+            against_table(self.take_ends(end.currency), &end, out);
             if let Some(problem) = chain.problem() {
                 end.tie = Tie::Declared(false);
                 out.push(problem);
@@ -834,7 +886,9 @@ impl Rows {
             [("gross", self.places.gross, &mut line.gross), ("fee", self.places.fee, &mut line.fee)]
         {
             let text = row.maybe(at);
-            if !text.is_empty() {
+            // Some write a dash where there was none.
+            let is_none = text.is_empty() || self.table.recognised && text == "-";
+            if !is_none {
                 *slot = money(self.read(row, field, text, of)?, of);
             }
         }

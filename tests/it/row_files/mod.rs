@@ -75,6 +75,25 @@ const CASES: &[Case] = &[
         &[("CHF", 100_000, 510), ("USD", 10_000, 2_000)],
         Some(true),
     ),
+    (
+        "bank_csv/ch_swissquote_de.csv",
+        "bank_csv",
+        4,
+        &[("CHF", 100_000, 510), ("USD", 10_000, 2_000)],
+        Some(true),
+    ),
+    // The details of a batch have no day, and no amount in a column of one.
+    ("bank_csv/ch_balance_named.csv", "bank_csv", 2, &[("CHF", 100_000, 510)], Some(true)),
+    ("bank_csv/it_addebiti.csv", "bank_csv", 2, &[("CHF", 100_000, 510)], Some(true)),
+    ("bank_csv/sk_tatra.csv", "bank_csv", 2, &[("EUR", 100_000, 510)], None),
+    // A fee is taken besides the amount, in one currency of two.
+    (
+        "bank_csv/de_revolut.csv",
+        "bank_csv",
+        4,
+        &[("EUR", 100_000, 10_100), ("USD", 10_700, 700)],
+        Some(true),
+    ),
     ("bank_csv/ee_swedbank.csv", "bank_csv", 2, &[("EUR", 100_000, 510)], Some(true)),
     ("bank_csv/lt_swedbank.csv", "bank_csv", 2, &[("EUR", 100_000, 510)], Some(true)),
     ("bank_csv/lv_swedbank.csv", "bank_csv", 2, &[("EUR", 100_000, 510)], Some(true)),
@@ -390,9 +409,10 @@ fn a_row_with_a_day_and_without_an_amount_is_not_passed_over() {
         let rows = "2026-11-01,a,,20.00,80.00,GBP\n2026-11-02,b,1000.00,,1080.00,GBP\n";
         format!("Date,Description,{head},Currency\n{rows}{row}")
     };
-    for still in ["2026-11-03,c,,,1080.00,GBP\n", "2026-11-03,Closing balance,,,1.00,GBP\n"] {
-        let found = look(with(still).as_bytes());
-        assert_eq!((found.state, found.sums.entries), (State::Ok, 2), "{still}");
+    for text in ["c", "Closing balance", "Summe"] {
+        let still = with(&format!("2026-11-03,{text},,,1080.00,GBP\n"));
+        let found = look(still.as_bytes());
+        assert_eq!((found.state, found.sums.entries), (State::Ok, 2), "{text}");
     }
     let moved = refusals("moved", &with("2026-11-03,c,,,1030.00,GBP\n"));
     assert!(moved.iter().any(|one| one.1 == "balance"), "{moved:?}");
@@ -1326,6 +1346,72 @@ fn what_was_taken_besides_is_known_by_more_names() {
     }
 }
 
+/// A title says the currency of a table whose balances prove what moved.
+#[test]
+fn a_title_may_say_the_currency_of_the_rows_below_it() {
+    let text = "Izvod prometa po računu HR0000000000000000001 Valuta EUR Razdoblje \
+                01.06.2026 - 30.06.2026\n\
+                Redni broj;Datum valute;Datum izvršenja;Opis plaćanja;Broj računa;Isplate;Uplate;\
+                Stanje;PNB platitelja;PNB primatelja;Platitelj/Primatelj;Mjesto;Referenca\n\
+                1;02.06.2026;02.06.2026;Naknada;HR0000000000000000001;5,10;;994,90;;;Banka;;R1\n\
+                2;05.06.2026;05.06.2026;order-1;HR0000000000000000001;;1.000,00;1.994,90;;\
+                HR00 17;Kupac;;R2\n";
+    let found = look(text.as_bytes());
+    let problems = &found.sums.problems;
+    assert_eq!((found.state, found.sums.entries), (State::Ok, 2), "{problems:?}");
+    let totals = found.sums.totals.iter().next().unwrap();
+    assert_eq!(totals.0.code(), "EUR");
+    assert_eq!((totals.1.credit_minor, totals.1.debit_minor), (100_000, 510));
+    for title in ["Valuta 02.06.2026", "Valuta", "Razdoblje EUR"] {
+        let other = text.replacen("Valuta EUR", title, 1);
+        assert_eq!(look(other.as_bytes()).state, State::UnknownFormat, "{title}");
+    }
+}
+
+/// Nothing before the oldest row proves its amount but a balance that the file tells beside it.
+#[test]
+fn the_balance_before_all_rows_proves_the_oldest_of_them() {
+    let head = "Date;Text;Amount;Balance;Currency\n";
+    let rows = |first: &str| {
+        format!("02.06.2026;order-1;{first};1010.00;EUR\n03.06.2026;order-2;-5.50;1004.50;EUR\n")
+    };
+    let turned = |first: &str| {
+        format!("03.06.2026;order-2;-5.50;1004.50;EUR\n02.06.2026;order-1;{first};1010.00;EUR\n")
+    };
+    let told = |first: &str| {
+        [
+            format!("{head}01.06.2026;Opening balance;;1000.00;EUR\n{}", rows(first)),
+            format!("{head};Balance brought forward;;1000.00;EUR\n{}", rows(first)),
+            format!("{head}{}01.06.2026;Saldo iniziale;;1000.00;EUR\n", turned(first)),
+            format!("Opening balance:;1000.00;;;\n{head}{}", rows(first)),
+        ]
+    };
+    for text in told("10.00") {
+        let found = look(text.as_bytes());
+        assert_eq!(found.state, State::Ok, "{text}: {:?}", found.sums.problems);
+        let totals = found.sums.totals.values().next().unwrap();
+        assert_eq!((totals.credit_minor, totals.debit_minor), (1_000, 550), "{text}");
+    }
+    for text in told("11.00") {
+        let found = look(text.as_bytes());
+        let is_said = |problem: &Problem| problem.field == "opening balance beside the rows";
+        assert_eq!(found.state, State::Quarantined, "{text}");
+        assert!(found.sums.problems.iter().any(is_said), "{text}: {:?}", found.sums.problems);
+    }
+    // So does a closing balance; and one that stands where money would is none.
+    let closing = |minor: &str| format!("{head}{};Closing balance;;{minor};EUR\n", rows("10.00"));
+    assert_eq!(look(closing("1004.50").as_bytes()).state, State::Ok);
+    assert_eq!(look(closing("1004.00").as_bytes()).state, State::Quarantined);
+    for text in [
+        format!("{head}01.06.2026;Opening balance;1000.00;1000.00;EUR\n{}", rows("10.00")),
+        format!("{head}{}01.06.2026;Saldovortrag;1000.00;1000.00;EUR\n", turned("10.00")),
+    ] {
+        let found = look(text.as_bytes());
+        assert_eq!((found.state, found.sums.entries), (State::Quarantined, 2), "{text}");
+        assert!(found.sums.problems[0].found.contains("is it a balance?"), "{text}");
+    }
+}
+
 #[test]
 fn a_balance_among_the_rows_is_no_movement() {
     let head = "Datum;Verwendungszweck;Betrag;Währung\n";
@@ -1334,7 +1420,7 @@ fn a_balance_among_the_rows_is_no_movement() {
     let found = with("Tagessaldo");
     assert_eq!((found.state, found.sums.entries), (State::Ok, 2), "{:?}", found.sums.problems);
     assert!(found.sums.problems[0].found.contains("tagessaldo: a balance"));
-    for text in ["Endsaldo", "Closing balance", "OPENING  BALANCE"] {
+    for text in ["Endsaldo", "Closing balance", "OPENING  BALANCE", "Disponibilita al"] {
         let found = with(text);
         assert_eq!((found.state, found.sums.entries), (State::Quarantined, 2), "{text}");
         assert!(found.sums.problems[0].found.contains("is it a balance?"), "{text}");

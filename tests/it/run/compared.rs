@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use tieout::sandbox::seeds::Seed;
 use tieout::sandbox::situations::Situation;
 
-use crate::run::files::{REFUNDS, at_bank, bring, camt, credit, debit, returned, with_bank};
+use crate::run::files::{
+    REFUNDS, at_bank, bring, camt, credit, debit, in_days, returned, with_bank,
+};
 use crate::run::payouts::{bring_cards, shop_with_cards_and_bank, stripe};
 use crate::run::shop::{Engine, Payment, Ran, Shop, Words, at_text, on_both_databases, tieout_now};
 
@@ -14,6 +16,7 @@ on_both_databases!(
     rows_objects_and_lines_are_each_in_one_bucket,
     a_line_is_with_the_row_that_any_of_its_names_tells,
     a_line_that_two_rows_could_have_is_told_once,
+    what_is_dated_far_ahead_is_no_money_yet,
     nothing_is_compared_unless_all_is_asked_for,
     a_difference_is_an_exit_where_it_is_asked_for,
     an_account_that_does_not_answer_is_said_not_to_be_asked,
@@ -139,6 +142,22 @@ async fn rows_objects_and_lines_are_each_in_one_bucket(engine: Engine) {
     shop.check(false).await;
 }
 
+/// Whoever lets it count, only its day makes it money.
+async fn what_is_dated_far_ahead_is_no_money_yet(engine: Engine) {
+    let shop = shop_with_files(engine).await;
+    shop.insert(&[at_bank(1, "paid"), at_bank(2, "paid")]).await;
+    let text =
+        |id: i64| camt("camt.053", &format!("S{id}"), &[credit(10_000 + id, &format!("pay_{id}"))]);
+    bring(&shop, "1.xml", &text(1), 0).await;
+    bring(&shop, "2.xml", &in_days(&text(2), 365), 3).await;
+    shop.tieout(&["files", "release", "2", "--reason", "so it is"]).await.ended(0);
+    let ran = shop.run_with(&["--all", "--since", "1d"]).await;
+    assert_eq!(
+        compared(&shop, &ran),
+        ["agrees 1 pay_1 100.01 - 100.01 -", "status_differs 2 pay_2 100.02 - 100.02 -"]
+    );
+}
+
 /// A debit under the tag of a payout and of a refund.
 async fn a_line_that_two_rows_could_have_is_told_once(engine: Engine) {
     let mut words = with_bank();
@@ -241,7 +260,7 @@ async fn an_account_that_does_not_answer_is_said_not_to_be_asked(engine: Engine)
     let ran = shop.run_with(&["--all", "--since", "1d"]).await.ended(3);
     assert_eq!(
         compared(&shop, &ran),
-        ["not_asked 1 pay_1 100.01 - - -", "only_here 2 pay_2 100.02 - - -"]
+        ["not_asked 1 pay_1 100.01 - - -", "status_differs 2 pay_2 100.02 - - -"]
     );
 }
 

@@ -25,6 +25,7 @@ on_both_databases!(
     an_interim_statement_decides_nothing,
     a_booking_of_a_day_far_ahead_pays_nobody,
     what_is_dated_far_ahead_contradicts_no_row,
+    what_tells_no_day_of_its_booking_is_of_its_statements,
     what_differs_is_tolerated_only_as_configured,
     what_came_back_is_no_second_payment,
     what_a_file_says_went_back_is_not_overruled,
@@ -925,8 +926,60 @@ async fn a_booking_of_a_day_far_ahead_pays_nobody(engine: Engine) {
     shop.check(false).await;
 }
 
+/// Nor does one that tells no day of its booking: it is of the day of its group, of its value, or
+/// of what closes its statement.
+async fn what_tells_no_day_of_its_booking_is_of_its_statements(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[1, 2, 3, 4].map(|id| at_bank(id, "processing"))).await;
+    let day = chrono::Utc::now().date_naive() + chrono::Days::new(365);
+    let booked = |id: i64| {
+        let text =
+            camt("camt.053", &format!("S{id}"), &[credit(10_000 + id, &format!("pay_{id}"))]);
+        let today = chrono::Utc::now().date_naive();
+        (text, format!("<BookgDt><Dt>{today}</Dt></BookgDt>"))
+    };
+    let (text, own) = booked(2);
+    let by_value = text.replace(&own, &format!("<ValDt><Dt>{day}</Dt></ValDt>"));
+    let (text, own) = booked(3);
+    let by_closing = in_days(&text.replace(&own, ""), 365);
+    let files = [
+        ("1.bai2", bai2(&day.format("%y%m%d").to_string(), 10_001, "pay_1"), 3),
+        // It closed today, so that it is booked; but whether the money is there, its value says.
+        ("2.xml", by_value, 0),
+        ("3.xml", by_closing, 3),
+    ];
+    for (name, text, code) in files {
+        bring(&shop, name, &text, code).await;
+    }
+    for id in ["1", "3"] {
+        shop.tieout(&["files", "release", id, "--reason", "so it is"]).await.ended(0);
+    }
+    let ran = shop.run().await;
+    for id in 1..=3 {
+        assert_eq!(ran.verdict(id), "wait psp_pending", "{id}");
+        let key = format!("select text from tieout_journal where key = '{id}'");
+        let said = shop.texts(&key).await;
+        assert!(said[0].contains(&format!("`booked for {day} ")), "{said:?}");
+    }
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    let today = chrono::Utc::now().format("%y%m%d").to_string();
+    bring(&shop, "4.bai2", &bai2(&today, 10_004, "pay_4"), 0).await;
+    shop.due_now().await;
+    assert_eq!(shop.run().await.verdict(4), "succeeded settled");
+    shop.check(false).await;
+}
+
+/// A closed day of one credit.
+fn bai2(day: &str, cents: i64, reference: &str) -> String {
+    format!(
+        "01,A,B,{day},0200,1,,,2/\n02,A,B,1,{day},2400,EUR,2/\n03,1,EUR,010,0,,,015,{cents},,/\n\
+         16,195,{cents},,R1,{reference},/\n49,{sum},3/\n98,{sum},1,5/\n99,{sum},1,7/\n",
+        sum = cents * 2
+    )
+}
+
 /// The statement of today as one of so many days later.
-fn in_days(text: &str, days: u64) -> String {
+pub fn in_days(text: &str, days: u64) -> String {
     let today = chrono::Utc::now().date_naive();
     let day = today.checked_add_days(chrono::Days::new(days)).unwrap();
     text.replace(&today.to_string(), &day.to_string())
