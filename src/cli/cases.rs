@@ -6,8 +6,10 @@
 pub mod select;
 mod act;
 mod decide;
+mod kept;
 mod kick;
 pub mod review;
+mod second;
 mod show;
 mod tidy;
 
@@ -15,7 +17,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use crate::cli::args::{Common, yes_or_no};
-use crate::cli::cases::select::{Select, sums_text};
+use crate::cli::cases::select::{Select, sum_body, sums_text};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::{database, out};
@@ -180,27 +182,42 @@ async fn list(
             shown = shown.saturating_add(1);
         }
     }
-    if common.json || common.quiet {
-        return Ok(Exit::Ok);
-    }
-    if shown == 0 {
+    if shown == 0 && left > 0 && !common.json && !common.quiet {
         let unknown = options.select.unknown(config).map(|why| format!("; {why}"));
         out::stdout(&format!("no case{}", unknown.unwrap_or_default()));
     }
-    if left == 0 {
-        tell_rest(&whole, shown, db).await?;
+    if left == 0 && (common.json || !common.quiet) {
+        tell_rest(&whole, shown, common, db).await?;
     }
     Ok(Exit::Ok)
 }
 
-/// A list that was cut says so, with what there is in all.
-async fn tell_rest(filter: &CaseFilter, shown: i64, db: &Database) -> Result<(), Failure> {
+/// A list that was cut says so, with what there is in all: to a program as an event, and to who
+/// reads what it says besides.
+async fn tell_rest(
+    filter: &CaseFilter,
+    shown: i64,
+    common: &Common,
+    db: &Database,
+) -> Result<(), Failure> {
     let sums = db.case_sums(filter).await.map_err(|e| Failure::store(&e))?;
     let all = sums.iter().fold(0_i64, |all, sum| all.saturating_add(sum.cases));
-    if all > shown {
-        let of = counted(all, "case", "cases");
+    if all <= shown {
+        return Ok(());
+    }
+    let of = counted(all, "case", "cases");
+    if !common.json {
         out::stdout(&format!("{shown} of {of} shown: {}", sums_text(&sums)));
         out::stdout("--limit shows more; `tieout cases export` prints all of them");
+        return Ok(());
+    }
+    let sums: Vec<_> = sums.iter().map(sum_body).collect();
+    out::stdout(&line("cases_cut", json!({ "shown": shown, "matching": all, "sums": sums })));
+    if !common.quiet {
+        out::stderr(&format!(
+            "tieout: {shown} of {of} shown; --limit shows more, and `tieout cases export --format \
+             json` prints all of them"
+        ));
     }
     Ok(())
 }

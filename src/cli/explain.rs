@@ -136,8 +136,8 @@ async fn explained(
         let mut files = missing(&known, config, db).await?;
         files.extend(untied(&known, db).await?);
         let beside = Box::pin(beside(&known, db)).await?;
-        let lines = lines(&known, (&files, &beside), paused.as_ref(), key, config);
-        lines.iter().for_each(|line| page::say(&common.copyable(line)));
+        let lines = lines(&known, (&files, &beside), paused.as_ref(), key, (config, common));
+        lines.iter().for_each(|line| page::say(line));
     }
     Ok(is_any)
 }
@@ -271,12 +271,13 @@ fn file_of(status: &str) -> Option<i64> {
     place.split_once(':')?.0.parse().ok()
 }
 
+/// What is said of a row. What people wrote stays as they wrote it: it is no command of tieout's.
 fn lines(
     known: &Known,
     (files, beside): (&[String], &[String]),
     paused: Option<&Pause>,
     id: &str,
-    config: &Config,
+    (config, common): (&Config, &Common),
 ) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(last) = known.journal.last() {
@@ -296,7 +297,9 @@ fn lines(
     lines.extend(looks(known));
     if let Some(last) = known.journal.last() {
         lines.push(format!("why        {}: {}", last.reason.as_str(), last.text));
-        lines.push(format!("           {}", last.reason.meaning()));
+        if !says_it_all(last.reason) {
+            lines.push(format!("           {}", last.reason.meaning()));
+        }
         if let Some(rule) = &last.rule {
             lines.push(format!("           by rule {rule}, policy {}", last.policy_version));
         }
@@ -314,17 +317,24 @@ fn lines(
     lines.extend(labelled("beside", beside));
     lines.extend(labelled("misses", &misses(known)));
     lines.extend(labelled("hand-backs", &handbacks(known)));
-    lines.push(format!("next       {}", next(known)));
+    lines.push(format!("next       {}", next(known, common)));
     lines.extend(paused.map(|pause| {
+        let resume = format!("`tieout resume {}`", pause.account);
         format!(
-            "           not before `tieout resume {}`: paused since {} by {}: {}",
-            pause.account,
+            "           not before {}: paused since {} by {}: {}",
+            common.copyable(&resume),
             to_short_text(pause.at),
             pause.by,
             pause.why
         )
     }));
     lines
+}
+
+/// Whether the text of such a decision tells until when the call can still arrive: neither what the
+/// reason means nor what a proof lacks says anything more then.
+fn says_it_all(reason: Reason) -> bool {
+    reason == Reason::WithinGrace
 }
 
 /// The beginning, where no decision is there to be read.
@@ -351,7 +361,7 @@ fn proof(known: &Known, inputs: &StoredInputs, config: &Config) -> Vec<String> {
     if last.reason == Reason::Absent {
         return vec![format!("it was whole at {}, {by}", to_short_text(last.at))];
     }
-    if last.reason == Reason::Watched {
+    if last.reason == Reason::Watched || says_it_all(last.reason) {
         return Vec::new();
     }
     let proof = standing::proof(inputs, config);
@@ -507,7 +517,7 @@ fn handbacks(known: &Known) -> Vec<String> {
     known.handbacks.iter().map(text).collect()
 }
 
-fn next(known: &Known) -> String {
+fn next(known: &Known, common: &Common) -> String {
     if let Some(case) = known.case.as_ref().filter(|case| case.open) {
         let owner = case.owner.as_deref().unwrap_or("–");
         let opened = to_short_text(case.opened_at);
@@ -520,8 +530,9 @@ fn next(known: &Known) -> String {
         (_, Some(due)) => {
             let last = known.journal.last();
             let is_held = last.is_some_and(|last| last.reason == Reason::AbsenceBrake);
-            let case = "; the account has a case: tieout cases list --reason absence_brake";
-            format!("looked at again at {due}{}", if is_held { case } else { "" })
+            let list = common.copyable("tieout cases list --reason absence_brake");
+            let case = is_held.then(|| format!("; the account has a case: {list}"));
+            format!("looked at again at {due}{}", case.unwrap_or_default())
         }
         ("parked", None) => "left alone until the row changes".to_owned(),
         ("closed", None) => "nothing: it is ended".to_owned(),

@@ -310,17 +310,24 @@ pub fn waits(notes: &Value) -> Vec<(String, u64)> {
 /// Of the rows that wait: those that ended before. A run of an older version notes no sums.
 pub fn watched(notes: &Value) -> Vec<TotalLine> {
     let lines = notes["watched"].as_array().into_iter().flatten();
-    lines
-        .filter_map(|line| {
-            Some(TotalLine {
-                table: line["table"].as_str()?.to_owned(),
-                currency: line["currency"].as_str()?.to_owned(),
-                bucket: "watched".to_owned(),
-                rows: line["rows"].as_i64()?,
-                amount_minor: line["amount_minor_text"].as_str()?.parse().ok()?,
-            })
-        })
-        .collect()
+    lines.filter_map(|line| sum_of(line, "watched")).collect()
+}
+
+/// Both sides of the tie-out, as the run read them back at its end. A run of an older version, and
+/// one that did not end by itself, notes none.
+pub fn totals(notes: &Value) -> Option<Vec<TotalLine>> {
+    let lines = notes["totals"].as_array()?;
+    lines.iter().map(|line| sum_of(line, line["bucket"].as_str()?)).collect()
+}
+
+fn sum_of(line: &Value, bucket: &str) -> Option<TotalLine> {
+    Some(TotalLine {
+        table: line["table"].as_str()?.to_owned(),
+        currency: line["currency"].as_str()?.to_owned(),
+        bucket: bucket.to_owned(),
+        rows: line["rows"].as_i64()?,
+        amount_minor: line["amount_minor_text"].as_str()?.parse().ok()?,
+    })
 }
 
 /// The notes of a run's end name what was not examined, and what monitoring could not tell.
@@ -406,5 +413,28 @@ mod tests {
             assert_eq!(of(asked), want);
         }
         assert!(window("{\"window\":null}", started_at).is_empty());
+    }
+
+    #[test]
+    fn totals_are_read_whole_or_not_at_all() {
+        let line = |rows: Value| {
+            json!({
+                "table": "payments", "currency": "EUR", "bucket": "claimed", "rows": rows,
+                "amount_minor_text": "-170141183460469231731687303715884105728",
+            })
+        };
+        let want = TotalLine {
+            table: "payments".to_owned(),
+            currency: "EUR".to_owned(),
+            bucket: "claimed".to_owned(),
+            rows: 2,
+            amount_minor: i128::MIN,
+        };
+        assert_eq!(totals(&json!({ "totals": [line(json!(2))] })), Some(vec![want]));
+        assert_eq!(totals(&json!({ "totals": [] })), Some(Vec::new()));
+        let odd = json!({ "totals": [line(json!(2)), line(json!("2"))] });
+        for notes in [odd, json!({ "totals": null }), json!({})] {
+            assert_eq!(totals(&notes), None, "{notes}");
+        }
     }
 }

@@ -462,6 +462,7 @@ pub fn tail(summary: &Summary) -> Vec<String> {
         let refused = counted(count(summary.approvals_refused), "approval", "approvals");
         lines.push(format!("refused  {refused}   → tieout cases list --all --proposed refused"));
     }
+    lines.extend(kept(summary));
     if let Some(dir) = &summary.report {
         lines.push(format!("report   {}", dir.display()));
     }
@@ -471,6 +472,22 @@ pub fn tail(summary: &Summary) -> Vec<String> {
     let took = summary.ended_at - summary.started_at;
     let took = seconds(u64::try_from(took.num_milliseconds()).unwrap_or(0));
     lines.push(format!("exit {} ({}) in {took}", summary.exit.code(), summary.exit.class()));
+    lines
+}
+
+/// So many undos are told of one by one.
+const UNDOS_TOLD: usize = 5;
+
+/// What undos that were carried out left in their rows.
+fn kept(summary: &Summary) -> Vec<String> {
+    let label = |at: usize| if at == 0 { "undone" } else { "" };
+    let told = summary.kept.iter().take(UNDOS_TOLD).enumerate();
+    let mut lines: Vec<String> = told.map(|(at, kept)| format!("{:<9}{kept}", label(at))).collect();
+    let more = summary.kept.len().saturating_sub(lines.len());
+    if more > 0 {
+        let more = counted(count(i128::try_from(more).unwrap_or(i128::MAX)), "other", "others");
+        lines.push(format!("         and {more} → tieout cases show"));
+    }
     lines
 }
 
@@ -713,6 +730,7 @@ mod tests {
             cases: (9, 4, 17),
             attention: Vec::new(),
             approvals_refused: 0,
+            kept: Vec::new(),
             report: Some("reports/2026-11-19/x".into()),
             audit_head: Some("7f3a".to_owned()),
             accounts: vec![AccountNote {
@@ -772,6 +790,22 @@ exit 0 (ok) in 44 s";
         assert_eq!(told(1).unwrap(), format!("refused  1 approval{list}"));
         assert_eq!(told(4_000).unwrap(), format!("refused  4,000 approvals{list}"));
         assert!(told(4_000).unwrap().chars().count() <= WIDTH);
+    }
+
+    #[test]
+    fn what_undos_left_is_told_of_the_first() {
+        let told = |undos: u64| {
+            let kept = (1..=undos).map(|case| format!("C-{case}: it keeps that one")).collect();
+            let lines = summary(&Summary { kept, ..sample() });
+            let begin = lines.iter().position(|line| line.starts_with("undone"));
+            begin.map(|begin| lines[begin..].to_vec()).unwrap_or_default()
+        };
+        assert!(told(0).is_empty());
+        let lines = told(7);
+        assert_eq!(lines[0], "undone   C-1: it keeps that one");
+        assert_eq!(lines[4], "         C-5: it keeps that one");
+        assert_eq!(lines[5], "         and 2 others → tieout cases show");
+        assert!(lines[6].starts_with("report"), "{lines:?}");
     }
 
     #[test]

@@ -198,11 +198,34 @@ fn would_change(text: &str) -> bool {
     text.starts_with('\'') || would_run(text) || reads_as_number(text) || reads_as_month(text)
 }
 
-/// The beginnings that make a cell a formula, also behind blanks and a byte order mark.
-fn would_run(text: &str) -> bool {
-    let begins = |c: char| matches!(c, '=' | '+' | '-' | '@' | '\t' | '\r' | '\n' | '\0');
+/// Whether a spreadsheet takes the text for a formula: by its first letter, or by the first one
+/// behind blanks and letters without width, which some of them cut off.
+pub(super) fn would_run(text: &str) -> bool {
     let behind_blanks = text.trim_start_matches(['\u{feff}', ' ']);
-    behind_blanks.starts_with(begins) || text.contains('\0')
+    behind_blanks.starts_with(['\t', '\r', '\n', '\0'])
+        || text.trim_start_matches(is_unseen).starts_with(begins_formula)
+        || text.contains('\0')
+}
+
+/// Where East Asian text is typed, the wide and the small forms of the signs begin one, too.
+fn begins_formula(letter: char) -> bool {
+    matches!(letter, '=' | '+' | '-' | '@' | '＝' | '＋' | '－' | '＠' | '﹦' | '﹢' | '﹣' | '﹫')
+}
+
+/// Blanks of all scripts, and what takes no room: soft hyphens, joiners, marks of direction and of
+/// byte order.
+fn is_unseen(letter: char) -> bool {
+    letter.is_whitespace()
+        || matches!(
+            letter,
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{202a}'..='\u{202e}'
+                | '\u{2060}'..='\u{2069}'
+                | '\u{feff}'
+        )
 }
 
 /// Leading zeros, more digits than a double holds, and all that looks like a decimal, a date, a
@@ -289,6 +312,17 @@ mod tests {
             "\nx",
             " =1",
             "\u{feff}=1",
+            "＝1+1",
+            "＋1",
+            "－5",
+            "＠SUM(A1)",
+            "﹦1",
+            "\u{a0}=1",
+            "\u{3000}＝1",
+            " \u{2009}\u{a0}+1",
+            "\u{200b}@x",
+            "\u{2028}-x",
+            "\u{feff}\u{a0}\t=1",
             "'quoted",
             "00123",
             "1234567890123456",
@@ -316,6 +350,9 @@ mod tests {
         for text in ["8812", "0", "pi_3Q", "pay_8812", "a=b", "x-1", "May", "C-12", "acme/7", "é"]
         {
             assert_eq!(Cell::text(text).render(Dialect::Excel), (text.into(), false));
+        }
+        for text in ["\u{a0}pay", "\u{3000}山田", "a＝b", "全角－x", "\u{200b}8812"] {
+            assert_eq!(Cell::text(text).render(Dialect::Excel), (text.into(), false), "{text:?}");
         }
         assert!(!Cell::Amount(-5, 2).render(Dialect::Excel).1, "amounts are never escaped");
     }

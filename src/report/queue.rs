@@ -2,6 +2,7 @@
 
 use crate::model::money::{Currency, decimal_text};
 use crate::model::time::to_text;
+use crate::report::cells::would_run;
 use crate::store::records::CaseRow;
 
 /// The columns, in their order; new ones are appended.
@@ -64,14 +65,13 @@ pub fn line(case: &CaseRow) -> String {
     cells.join(",")
 }
 
-/// One cell by RFC 4180. A text that a spreadsheet would take for a formula, also behind blanks and
-/// a byte order mark, is put in quotes with an apostrophe before it. What steers a terminal is
-/// written as JSON escapes it: who looks at the file runs nothing that a PSP or a customer sent.
+/// One cell by RFC 4180. A text that a spreadsheet would take for a formula is put in quotes with
+/// an apostrophe before it. What steers a terminal is written as JSON escapes it: who looks at the
+/// file runs nothing that a PSP or a customer sent.
 fn cell(text: &str) -> String {
     let text = plain(text);
     let is_number = text.parse::<i64>().is_ok() || is_decimal(&text);
-    let behind = text.trim_start_matches(['\u{feff}', ' ']);
-    let is_formula = behind.starts_with(['=', '+', '-', '@', '\t', '\n']) && !is_number;
+    let is_formula = would_run(&text) && !is_number;
     let text = if is_formula { format!("'{text}") } else { text };
     match text.contains(['"', ',', '\n']) || is_formula {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
@@ -114,6 +114,11 @@ mod tests {
             ("-x", "\"'-x\""),
             (" =1", "\"' =1\""),
             ("\u{feff}@x", "\"'\u{feff}@x\""),
+            ("\tx", "\"'\tx\""),
+            ("＝1+1", "\"'＝1+1\""),
+            ("\u{a0}=1", "\"'\u{a0}=1\""),
+            ("\u{3000}－x", "\"'\u{3000}－x\""),
+            ("\u{a0}plain", "\u{a0}plain"),
             ("two\nlines", "\"two\nlines\""),
             ("\u{1b}[2Jgone\u{7}", "\\u001b[2Jgone\\u0007"),
             ("a\rb\u{9b}31m\0", "a\\u000db\\u009b31m\\u0000"),

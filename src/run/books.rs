@@ -82,6 +82,8 @@ pub struct Books {
     pub applied: (u64, u64, u64),
     /// Approvals that were refused.
     pub refused: u64,
+    /// What undos left in their rows, a sentence each with its case.
+    pub kept: Vec<String>,
     /// Rows that lines told of as the approval of their end was refused, by table: keys. The lines
     /// are the next run's to look at, as if nobody had approved.
     pub told_in_vain: BTreeMap<String, Vec<String>>,
@@ -127,6 +129,7 @@ impl Books {
             counted: Counted::default(),
             applied: (0, 0, 0),
             refused: 0,
+            kept: Vec::new(),
             told_in_vain: BTreeMap::new(),
             sources: Vec::new(),
             releases: Vec::new(),

@@ -131,7 +131,7 @@ async fn close(
         state: state_of(books.exit),
         exit_code: i32::from(books.exit.code()),
         exit_class: books.exit.class().to_owned(),
-        notes: notes(books, Some(&aging), None),
+        notes: notes(books, Some((&aging, &totals)), None),
     };
     let audit_head = scene.db.close_run(scene.run_id, &end, now).await.doing("closing the run")?;
     if audit_head.is_none() {
@@ -170,6 +170,7 @@ fn summary(
         cases: (0, 0, 0),
         attention: Vec::new(),
         approvals_refused: books.refused,
+        kept: books.kept.clone(),
         report: None,
         audit_head: None,
         accounts: books.notes.values().cloned().collect(),
@@ -274,8 +275,25 @@ fn held_words(word: FailOn, count: u64, opened: &[CaseRow]) -> String {
     }
 }
 
-/// What reports say of the run's asking; the report room reads it back as JSON.
-fn notes(books: &Books, aging: Option<&[AgingLine]>, error: Option<&str>) -> String {
+/// A sum as notes have it.
+fn noted(line: &TotalLine) -> serde_json::Value {
+    serde_json::json!({
+        "table": line.table,
+        "currency": line.currency,
+        "bucket": line.bucket,
+        "rows": line.rows,
+        // Beyond 64 bits a JSON number would lose its last digits.
+        "amount_minor_text": line.amount_minor.to_string(),
+    })
+}
+
+/// What reports say of the run's asking, and what was counted at its end: pages show it without
+/// counting a large journal anew. The report room reads it back as JSON.
+fn notes(
+    books: &Books,
+    counted: Option<(&[AgingLine], &[TotalLine])>,
+    error: Option<&str>,
+) -> String {
     let brakes: Vec<serde_json::Value> = books
         .brakes
         .iter()
@@ -292,26 +310,20 @@ fn notes(books: &Books, aging: Option<&[AgingLine]>, error: Option<&str>) -> Str
             })
         })
         .collect();
-    let watched = books.counted.watched.values().map(|line| {
-        serde_json::json!({
-            "table": line.table,
-            "currency": line.currency,
-            "rows": line.rows,
-            // Beyond 64 bits a JSON number would lose its last digits.
-            "amount_minor_text": line.amount_minor.to_string(),
-        })
-    });
-    let watched: Vec<serde_json::Value> = watched.collect();
+    let watched: Vec<serde_json::Value> = books.counted.watched.values().map(noted).collect();
+    let totals: Option<Vec<serde_json::Value>> =
+        counted.map(|(_, totals)| totals.iter().map(noted).collect());
     serde_json::json!({
         "accounts": books.notes.values().collect::<Vec<_>>(),
         "account_cases": books.account_cases,
-        "aging": aging,
+        "aging": counted.map(|(aging, _)| aging),
         "brakes": brakes,
         "error": error,
         "git_commit": crate::run::COMMIT,
         "not_examined": books.not_examined,
         "releases": books.releases,
         "sources": books.sources,
+        "totals": totals,
         "waits": books.counted.waits,
         "watched": watched,
     })

@@ -38,6 +38,7 @@ pub mod drive;
 mod left_out;
 mod named;
 mod mapped;
+pub mod kept;
 pub mod people;
 mod by_people;
 pub mod deliver;

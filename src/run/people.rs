@@ -28,6 +28,7 @@ use crate::run::events::{Event, Summary};
 use crate::run::finish::finish;
 use crate::run::fitting::map_tables;
 use crate::run::gather::{Weighed, check_tag_length};
+use crate::run::kept::note_kept;
 use crate::run::mapped::{Mapped, as_left, reopen};
 use crate::run::match_lines::contradicted;
 use crate::run::replay::facts;
@@ -139,6 +140,8 @@ async fn carry_out(
         let page = page.doing("reading what people approved")?;
         let Some(last) = page.last() else { break };
         after = last.proposal.number;
+        let undos: Vec<Approved> =
+            page.iter().filter(|approved| approved.proposal.undoes).cloned().collect();
         let mut by_table: BTreeMap<usize, Vec<Approved>> = BTreeMap::new();
         for approved in page {
             if let Some(why) = approved.is_stale() {
@@ -158,6 +161,7 @@ async fn carry_out(
             let Some(table) = scene.tables.get(index) else { continue };
             Box::pin(rows(scene, books, table, some, tell)).await?;
         }
+        note_kept(scene, books, &undos).await?;
     }
     by_people::settle(scene, books, tell).await
 }
@@ -598,31 +602,6 @@ pub async fn undone_in_vain(
     let written = last.remove(&case.subject).filter(is_end);
     let written = written.filter(|one| writes_no_retryable(table, &one.status_before));
     Ok(written.map(|one| never_taken(&one.status_after, &one.status_before)))
-}
-
-/// What whoever undoes a decision by a success is told of the row's own column of the reference:
-/// tieout never writes over one. Nothing, where the mapping writes none, or for another end.
-pub fn kept_reference(
-    tables: &[TableSettings],
-    table: &str,
-    (what, reference): (What, Option<&str>),
-) -> Option<String> {
-    let set = &tables.iter().find(|known| known.name == table)?.set;
-    let of_success = [Some(&set.always), set.with(Outcome::Succeeded)].into_iter().flatten();
-    let written: BTreeMap<&String, &String> = of_success.flatten().collect();
-    let is_whole = |(_, template): &(&&String, &&String)| template.as_str() == "{psp_reference}";
-    let names: Vec<String> =
-        written.iter().filter(is_whole).map(|(column, _)| format!("`{column}`")).collect();
-    if what != What::Succeeded || names.is_empty() {
-        return None;
-    }
-    let names = names.join(" and ");
-    let object = reference.unwrap_or("the object that it is marked with");
-    Some(format!(
-        "where the row has a reference in {names} already, it keeps that one (tieout writes a \
-         reference only where there is none); where it shall name {object} and does not, write \
-         that into the row yourself"
-    ))
 }
 
 /// Of decisions that this person alone proposed: why each needs a second one whatever its amount,

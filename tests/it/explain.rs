@@ -31,10 +31,13 @@ async fn rules_and_the_state_of_a_proof_are_told(engine: Engine) {
     let explain = async |id: &str| shop.tieout(&["explain", id]).await.ended(0).stdout;
 
     let screen = explain("1").await;
-    let proof = under(&screen, "proof");
-    // Once: it is what the proof lacks, why the search is no miss, and why the row waits.
-    assert_eq!(proof.len(), 1, "{screen}");
-    assert!(proof[0].starts_with("it lacked: the original call could arrive until"), "{screen}");
+    // Once, with the time: it is why the row waits, what the proof lacks and why the search is no
+    // miss.
+    let why = under(&screen, "why");
+    let until = "within_grace: nothing found; the original call can still arrive until 20";
+    assert!(why[0].starts_with(until), "{screen}");
+    assert_eq!(screen.matches(" arrive").count(), 1, "{screen}");
+    assert!(under(&screen, "proof").is_empty(), "{screen}");
     assert!(under(&screen, "rules").is_empty(), "{screen}");
 
     let screen = explain("2").await;
@@ -103,6 +106,21 @@ async fn a_hand_back_is_told_as_it_was_decided(engine: Engine) {
     let json = shop.tieout(&["explain", "2", "--json"]).await.ended(0).stdout;
     let row: serde_json::Value = serde_json::from_str(json.trim()).unwrap();
     assert!(row["handbacks"][0]["not_before"].is_string(), "{json}");
+}
+
+/// tieout's own commands name the configuration that was read, to be copied; a person's words are
+/// theirs, whatever they say.
+async fn what_people_wrote_is_no_command(engine: Engine) {
+    let mut shop = Shop::open_with(engine, Words::default()).await;
+    shop.background(30).await;
+    shop.insert(&[Payment::stuck(1)]).await;
+    shop.run().await.ended(0);
+    let why = "mara says: no tieout run before tieout doctor";
+    shop.tieout(&["pause", "shop", "--why", why]).await.ended(0);
+    let screen = shop.tieout(&["explain", "1", "--config", "tieout.toml"]).await.ended(0).stdout;
+    let own = "not before `tieout --config tieout.toml resume shop`: paused since ";
+    assert!(screen.contains(own), "{screen}");
+    assert!(screen.contains(&format!(": {why}\n")), "{screen}");
 }
 
 /// Who reads that a hand-back waits to be taken may charge by it.
@@ -218,6 +236,7 @@ on_both_databases!(
     rules_and_the_state_of_a_proof_are_told,
     a_hand_back_is_told_as_it_was_decided,
     a_hand_back_that_ended_is_not_said_to_wait,
+    what_people_wrote_is_no_command,
 );
 
 /// Times that tables were read from end to end, and that the journal was read by an index.

@@ -9,6 +9,8 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use crate::cli::args::{Common, path, word, yes_or_no};
+use crate::cli::cases::kept::{kept_of, tell_kept};
+use crate::cli::cases::second::{maker, needs_two, not_by, who_may};
 use crate::cli::cases::select::{
     Confirm, Named, Preview, SAMPLES, done, identity, said, selected, why,
 };
@@ -18,9 +20,7 @@ use crate::cli::{database, out, page, runtime};
 use crate::config::{Config, names};
 use crate::exit::Exit;
 use crate::run::events::Event;
-use crate::run::people::{
-    Second, carry_out_now, kept_reference, second_needed, second_needed_for, undone_in_vain,
-};
+use crate::run::people::{Second, carry_out_now, second_needed, undone_in_vain};
 use crate::run::setup::RunOptions;
 use crate::run::shutdown::Stop;
 use crate::store::database::Database;
@@ -187,7 +187,8 @@ async fn last_ended(cases: &[CaseRow], db: &Database) -> Result<HashMap<i64, Pro
     Ok(ended)
 }
 
-async fn proposals_of(cases: &[CaseRow], db: &Database) -> Result<Vec<Proposal>, Failure> {
+/// Every proposal of these cases, the oldest first.
+pub async fn proposals_of(cases: &[CaseRow], db: &Database) -> Result<Vec<Proposal>, Failure> {
     let numbers: Vec<i64> = cases.iter().map(|case| case.number).collect();
     db.proposals(&numbers).await.map_err(|e| Failure::store(&e))
 }
@@ -221,14 +222,14 @@ impl Asked<'_> {
         let asked = (what, object.as_deref());
         let needs = needs_two(cases, asked, config, db).await?;
         let by = maker(cases, &needs, db).await?;
+        let kept = kept_of(cases, self.undoes.then_some(asked), config, db).await?;
         let says = |case: &CaseRow| {
             let eyes = match needs.get(&case.number).map(Second::why) {
                 Some(Some(why)) => format!("; another person approves it, since {why}"),
                 Some(None) => "; another person approves it".to_owned(),
                 None => String::new(),
             };
-            let kept = kept_reference(&config.tables, &case.table, asked);
-            let kept = kept.filter(|_| self.undoes).map(|kept| format!("; {kept}"));
+            let kept = kept.get(&case.number).map(|kept| format!("; {kept}"));
             let object = object.as_deref().map(|object| format!(" with {object}"));
             Some(format!(
                 "{}{}: {why}{eyes}{}",
@@ -294,33 +295,6 @@ async fn unproposed(cases: &[CaseRow], db: &Database) -> Result<(Vec<CaseRow>, u
     Ok((free, taken))
 }
 
-/// Of cases that one person is about to decide so: which need a second one, and why.
-pub async fn needs_two(
-    cases: &[CaseRow],
-    asked: (What, Option<&str>),
-    config: &Config,
-    db: &Database,
-) -> Result<HashMap<i64, Second>, Failure> {
-    let now = db.now().await.map_err(|e| Failure::store(&e))?;
-    let needs = second_needed_for(db, &config.setup(), cases, asked, now).await;
-    needs.map_err(|e| Failure::store(&e))
-}
-
-/// Who proposes something of these cases; nobody where two people are needed and could not be told
-/// apart: neither here nor on the page could anybody approve it.
-pub async fn maker(
-    cases: &[CaseRow],
-    needs: &HashMap<i64, Second>,
-    db: &Database,
-) -> Result<String, Failure> {
-    let (by, is_told_apart) = identity(db).await?;
-    let needing = |case: &CaseRow| Some((case.number, needs.get(&case.number)?));
-    match cases.iter().find_map(needing).filter(|_| !is_told_apart) {
-        Some((number, second)) => Err(nobody_tells_apart(number, second)),
-        None => Ok(by),
-    }
-}
-
 /// Nobody proposes a hand-back that no worker could take.
 async fn can_be_taken(cases: &[CaseRow], config: &Config, db: &Database) -> Result<(), Failure> {
     for case in cases {
@@ -355,23 +329,6 @@ fn object(given: Option<&String>, what: What) -> Result<Option<String>, Failure>
             Err(Failure::usage(text))
         }
     }
-}
-
-/// SQLite knows no users.
-fn nobody_tells_apart(case: i64, second: &Second) -> Failure {
-    let why = second.why().map(|why| format!(", since {why}")).unwrap_or_default();
-    let text = format!(
-        "case C-{case} needs two people{why}; and an SQLite file knows no users: who proposes and \
-         who approves cannot be told apart on the command line; nothing was done"
-    );
-    let page = "decide it on the page of `tieout serve`, where each person signs in";
-    let hint = match second {
-        Second::ByAmount => format!(
-            "{page}; or say in [cases] four_eyes_from from which amount on two people are needed"
-        ),
-        Second::ByEvidence(_) => page.to_owned(),
-    };
-    Failure::new(Exit::Usage, text, hint)
 }
 
 /// What is proposed, with the cases.
@@ -427,12 +384,9 @@ impl Open {
             } else if let Some(why) = alone.get(&number) {
                 own = own.saturating_add(1);
                 out::stderr(&format!("tieout: case C-{number}: {why}"));
-            } else if is_own(proposal, by, is_told_apart) {
+            } else if let Some(why) = not_by(proposal, by, is_told_apart) {
                 own = own.saturating_add(1);
-                out::stderr(&format!(
-                    "tieout: case C-{number}: it needs another person than {by}, who cannot \
-                     approve it"
-                ));
+                out::stderr(&format!("tieout: case C-{number}: {why}"));
             } else {
                 return true;
             }
@@ -442,7 +396,7 @@ impl Open {
             let text = "nothing is left to approve; nothing was done";
             let hint = match own {
                 0 => "turn it down, and propose anew what the case shows now",
-                _some => "another person with a login of their own",
+                _some => who_may(is_told_apart),
             };
             return Err(Failure::new(Exit::Usage, text, hint));
         }
@@ -548,8 +502,9 @@ async fn approve_on(
     let alone = alone.map_err(|e| Failure::store(&e))?;
     let left_out = open.leave_out(&by, is_told_apart, &alone)?;
     let samples = open.cases.iter().take(SAMPLES);
-    let shown = samples.filter_map(|case| open.proposals.get(&case.number));
-    shown.for_each(|proposal| tell_kept(proposal, &open.cases, config));
+    let shown: Vec<&Proposal> =
+        samples.filter_map(|case| open.proposals.get(&case.number)).collect();
+    tell_kept(&shown, &open.cases, config, db).await?;
     let says = |case: &CaseRow| open.says(case);
     let preview = Preview { action: "approve", cases: &open.cases, says: &says, is_bound: true };
     if !preview.confirmed(&options.confirm, common, db).await? {
@@ -574,15 +529,6 @@ async fn approve_on(
     }
     let carried = carry_out(&open.cases, &approved, common, config, db, stop).await?;
     Ok(exit.or_stronger(carried))
-}
-
-/// Whether this person may not approve it. Where the database tells nobody apart, two names are no
-/// two people, and must not look like them in the records.
-pub fn is_own(proposal: &Proposal, by: &str, is_told_apart: bool) -> bool {
-    match is_told_apart {
-        true => proposal.four_eyes && proposal.proposed_by == by,
-        false => proposal.four_eyes || proposal.proposed_by != by,
-    }
 }
 
 /// Carries out what was just approved. Where this login may not, or the PSP is down, the approval
@@ -622,29 +568,17 @@ pub async fn carry_out(
             failure.exit
         }
     };
-    for proposal in proposals_of(cases, db).await? {
-        if !approved.contains(&proposal.number) {
-            continue;
-        }
-        if proposal.state != ProposalState::CarriedOut {
-            exit = exit.or_stronger(Exit::Partial);
-        }
-        tell_end(&proposal, common);
-        if proposal.state == ProposalState::CarriedOut {
-            tell_kept(&proposal, cases, config);
+    let proposals = proposals_of(cases, db).await?;
+    let mut done = Vec::new();
+    for proposal in proposals.iter().filter(|one| approved.contains(&one.number)) {
+        tell_end(proposal, common);
+        match proposal.state {
+            ProposalState::CarriedOut => done.push(proposal),
+            _not_yet => exit = exit.or_stronger(Exit::Partial),
         }
     }
+    tell_kept(&done, cases, config, db).await?;
     Ok(exit)
-}
-
-/// Says what an undo leaves in the row: to whoever approves it, and once it is carried out.
-fn tell_kept(proposal: &Proposal, cases: &[CaseRow], config: &Config) {
-    let is_its = |case: &&CaseRow| case.number == proposal.case_number && proposal.undoes;
-    let Some(case) = cases.iter().find(is_its) else { return };
-    let asked = (proposal.what, proposal.psp_reference.as_deref());
-    if let Some(kept) = kept_reference(&config.tables, &case.table, asked) {
-        out::stderr(&format!("tieout: case C-{}: {kept}", case.number));
-    }
 }
 
 /// Whether this login may run, and not decide alone.

@@ -14,7 +14,8 @@ use rustix::termios::{
 };
 
 use crate::cli::args::Common;
-use crate::cli::cases::decide::{carry_out, is_own, maker, may_be, needs_two};
+use crate::cli::cases::decide::{carry_out, may_be};
+use crate::cli::cases::second::{maker, needs_two, not_by, who_may};
 use crate::cli::cases::select::{Named, identity, meant, why};
 use crate::cli::cases::show::{Known, read, screen};
 use crate::cli::failure::Failure;
@@ -146,11 +147,18 @@ impl Desk<'_> {
                 | Step::Help => match self.take(step, &known).await {
                     Ok(()) => {}
                     // What cannot be done is said, and the next key decides.
-                    Err(failure) => out::stdout(&format!("→ {}", failure.text)),
+                    Err(failure) => self.tell(&failure),
                 },
             }
         }
         Ok(Exit::Ok)
+    }
+
+    fn tell(&self, failure: &Failure) {
+        out::stdout(&format!("→ {}", failure.text));
+        if let Some(hint) = &failure.hint {
+            page::say(&format!("  {}", self.common.copyable(hint)));
+        }
     }
 
     async fn take(&self, step: Step, known: &Known) -> Result<(), Failure> {
@@ -233,14 +241,15 @@ impl Desk<'_> {
             return Err(Failure::usage("nothing is proposed of it"));
         };
         let (by, is_told_apart) = identity(self.db).await?;
-        if is_own(proposal, &by, is_told_apart) {
-            let text = format!("it needs another person than {by}");
-            return Err(Failure::usage(text));
+        if let Some(why) = not_by(proposal, &by, is_told_apart) {
+            let text = format!("{why}; nothing was done");
+            return Err(Failure::new(Exit::Usage, text, who_may(is_told_apart)));
         }
         let shown_at = self.db.now().await.map_err(|e| Failure::store(&e))?;
         let alone = second_needed(self.db, &self.config.setup(), &[proposal], &by, shown_at).await;
         if let Some(why) = alone.map_err(|e| Failure::store(&e))?.remove(&known.case.number) {
-            return Err(Failure::usage(why));
+            let text = format!("{why}; nothing was done");
+            return Err(Failure::new(Exit::Usage, text, who_may(is_told_apart)));
         }
         let said = ask("approve: why? (empty: not at all)")?;
         if said.is_empty() {

@@ -427,7 +427,8 @@ impl Preview<'_> {
     }
 }
 
-fn sum_body(sum: &CaseSum) -> serde_json::Value {
+/// Their sum of one currency as an event has it.
+pub fn sum_body(sum: &CaseSum) -> serde_json::Value {
     serde_json::json!({
         "currency": sum.currency,
         "cases": sum.cases,

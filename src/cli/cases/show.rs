@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::cli::args::{Common, yes_or_no};
 use crate::cli::cases::decide::{body as proposal_body, seen_of, stale_text};
+use crate::cli::cases::kept::row_of;
 use crate::cli::cases::{body, find, money, number_of, subject};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
@@ -27,7 +28,7 @@ use crate::report::back::{Back, looks_at};
 use crate::report::duplicates::Captures;
 use crate::report::exceptions::shown;
 use crate::report::past::{Past, ended_as, past_of, with_undone};
-use crate::run::people::kept_reference;
+use crate::run::kept::kept_by_last;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::people::{CaseLinks, CaseNote, PeopleDriver, Proposal, ProposalState, What};
@@ -135,7 +136,7 @@ pub async fn read(number: i64, config: &Config, db: &Database) -> Result<Known, 
         evidence,
         notes: db.case_notes(number).await.map_err(failed)?,
         past: past_of(db, &case, &proposals).await.map_err(failed)?,
-        kept: kept(&case, &proposals, config),
+        kept: kept_by_last(db, &config.tables, row_of(&case), &proposals).await.map_err(failed)?,
         proposals,
         links: db.case_links(number).await.map_err(failed)?,
         similar: with_undone(db, similar).await.map_err(failed)?,
@@ -143,13 +144,6 @@ pub async fn read(number: i64, config: &Config, db: &Database) -> Result<Known, 
         means: inputs.map(|inputs| untold(&inputs, &case.text, config)).unwrap_or_default(),
         case,
     })
-}
-
-/// What the last decision left in the row, where it was an undo that a success took the place of.
-fn kept(case: &CaseRow, proposals: &[Proposal], config: &Config) -> Option<String> {
-    let is_done = |one: &&Proposal| one.state == ProposalState::CarriedOut;
-    let last = proposals.iter().rev().find(is_done).filter(|last| last.undoes)?;
-    kept_reference(&config.tables, &case.table, (last.what, last.psp_reference.as_deref()))
 }
 
 fn json_of(known: &Known) -> serde_json::Value {

@@ -13,7 +13,8 @@ use crate::report::advice::{action_after, bank_question, remedy, wants_look, wan
 use crate::report::duplicates::Captures;
 use crate::report::exceptions::shown;
 use crate::report::past::{Past, ended_as, past_of, with_undone};
-use crate::run::people::{kept_reference, second_needed_by};
+use crate::run::kept::{kept_by, kept_by_last, kept_if};
+use crate::run::people::second_needed_by;
 use crate::store::driver::Driver;
 use crate::store::people::{CaseLinks, CaseNote, PeopleDriver, Proposal, ProposalState, What};
 use crate::store::records::{CaseRow, StoredInputs};
@@ -47,6 +48,10 @@ struct Known {
     proposals: Vec<Proposal>,
     links: CaseLinks,
     similar: Vec<CaseRow>,
+    /// What the undo that waits or is proposed next would leave in the row, where it is by a
+    /// success; and what the one that ended the case left.
+    keeps: Option<String>,
+    kept: Option<String>,
 }
 
 /// The page.
@@ -56,7 +61,7 @@ pub async fn page(
     number: i64,
     query: &Fields,
 ) -> Result<Response, Refused> {
-    let known = read(person, number).await?;
+    let known = read(site, person, number).await?;
     let now = person.db.now().await?;
     let case = &known.case;
     let objects = known.inputs.as_ref().map(beside::named).unwrap_or_default();
@@ -69,7 +74,7 @@ pub async fn page(
         can_kick: site.carrier.is_some(),
         needs_two: site.config.four_eyes.needed(&case.currency, case.amount_minor),
         alone_too_few: too_few(site, known.inputs.as_ref(), now),
-        keeps: kept(site, &known),
+        keeps: known.keeps.clone(),
         carried_by: match site.carrier {
             Some(_) => "It is carried out within moments.",
             None => "The next run carries it out.",
@@ -87,21 +92,9 @@ pub async fn page(
     let page = Page::of(site, person, Here::Queue, format!("C-{}", case.number))
         .with(title(heading, of_class("span", "amount").then(format!("{figures} {code}"))))
         .with(done(query))
-        .with(head(&known, state, undone_by_success(site, &known)))
+        .with(head(&known, state))
         .with(columns);
     Ok(page.answer(StatusCode::OK))
-}
-
-/// What a success in the place of another decision leaves in the row.
-fn kept(site: &Site, known: &Known) -> Option<String> {
-    kept_reference(&site.config.tables, &known.case.table, (What::Succeeded, None))
-}
-
-/// The same, where that is how the case ended.
-fn undone_by_success(site: &Site, known: &Known) -> Option<String> {
-    let is_done = |one: &&Proposal| one.state == ProposalState::CarriedOut;
-    let last = known.proposals.iter().rev().find(is_done)?;
-    kept(site, known).filter(|_| last.undoes && last.what == What::Succeeded)
 }
 
 /// Why one person is not enough to charge the row of a case again, or to end it as failed.
@@ -111,7 +104,7 @@ fn too_few(site: &Site, shown: Option<&StoredInputs>, now: Instant) -> Option<St
     ends.into_iter().find_map(|what| second_needed_by(&setup, shown, what, now))
 }
 
-async fn read(person: &Person, number: i64) -> Result<Known, Refused> {
+async fn read(site: &Site, person: &Person, number: i64) -> Result<Known, Refused> {
     let db = &person.db;
     let case = db.case(number).await?.ok_or_else(Refused::no_page)?;
     let stored = match &case.evidence_sha256 {
@@ -120,7 +113,15 @@ async fn read(person: &Person, number: i64) -> Result<Known, Refused> {
     };
     let proposals = db.proposals(&[number]).await?;
     let similar = db.similar_cases(&case, SIMILAR).await?;
+    let (tables, row) = (&site.config.tables, (case.table.as_str(), case.subject.as_str()));
+    let open = proposals.iter().find(|one| one.state == ProposalState::Open);
+    let keeps = match open {
+        Some(undo) => kept_by(db, tables, row, undo, &proposals).await?,
+        None => kept_if(db, tables, row, (What::Succeeded, None), &proposals).await?,
+    };
     Ok(Known {
+        keeps,
+        kept: kept_by_last(db, tables, row, &proposals).await?,
         inputs: stored.and_then(|text| serde_json::from_str(&text).ok()),
         notes: db.case_notes(number).await?,
         past: past_of(db, &case, &proposals).await?,
@@ -136,7 +137,7 @@ fn done(query: &Fields) -> Option<El> {
     Some(note("note good", said.done()))
 }
 
-fn head(known: &Known, state: Html, kept: Option<String>) -> El {
+fn head(known: &Known, state: Html) -> El {
     let case = &known.case;
     let raw = Link::case(case.number).part("evidence.json");
     let hash = case.evidence_sha256.as_ref().map(|hash| {
@@ -170,7 +171,7 @@ fn head(known: &Known, state: Html, kept: Option<String>) -> El {
         .then(of_class("p", "soft").then(case.reason.meaning()))
         .then(facts(pairs))
         .then(ended)
-        .then(kept.map(|kept| small(format!("The status is written; {kept}."))))
+        .then(known.kept.as_ref().map(|kept| small(format!("The status is written; {kept}."))))
 }
 
 /// What is known: side by side, in lines, and what was said of it.

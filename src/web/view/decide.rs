@@ -34,7 +34,7 @@ pub struct Deciding<'a> {
     pub needs_two: bool,
     /// Why one person is not enough for some ends, whatever its amount.
     pub alone_too_few: Option<String>,
-    /// What a success in the place of another decision leaves in the row.
+    /// What the open undo, or one by a success, leaves in the row.
     pub keeps: Option<String>,
     /// What carries out what was approved, in words.
     pub carried_by: &'static str,
@@ -68,8 +68,7 @@ impl Deciding<'_> {
 
     /// A proposal that waits: whoever may approve it is shown the button, and nobody else.
     fn open(&self, proposal: &Proposal) -> El {
-        let is_undo_by_success = proposal.undoes && proposal.what == What::Succeeded;
-        let keeps = self.keeps.as_ref().filter(|_| is_undo_by_success);
+        let keeps = self.keeps.as_ref();
         let card = card("Proposed")
             .at("id", "proposed")
             .then(said(proposal))

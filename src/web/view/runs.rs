@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::Value;
 
-use crate::cli::runs::{waits, watched};
+use crate::cli::runs::{totals as noted_totals, waits, watched};
 use crate::cli::screen::apart;
 use crate::model::count::counted;
 use crate::model::reason::Outcome;
@@ -76,9 +76,13 @@ fn end_tag(run: &RunRow) -> El {
 /// One run.
 pub async fn page(site: &Rc<Site>, person: &Person, run: &str) -> Result<Response, Refused> {
     let run = person.db.run(run).await?.ok_or_else(Refused::no_page)?;
-    let totals = person.db.run_totals(&run.id).await?;
     let report = report_of(site, &run.id).await;
     let notes: Value = serde_json::from_str(&run.notes).unwrap_or_default();
+    // What a run counted at its end stays as it is: its journal only grows while it runs.
+    let totals = match noted_totals(&notes) {
+        Some(totals) => totals,
+        None => person.db.run_totals(&run.id).await?,
+    };
     let tie = crate::report::tie_out(&totals);
     let shown = apart(&totals, &waits(&notes), &watched(&notes)).unwrap_or(totals);
     let beside = if run.state == RunState::Running {

@@ -27,6 +27,7 @@ on_both_databases!(
     a_row_that_gave_up_is_handed_back_by_a_person,
     an_end_by_a_person_is_undone_by_another_decision,
     an_undo_says_that_the_row_keeps_its_reference,
+    an_undo_says_nothing_of_a_reference_that_nobody_wrote,
     a_hand_back_that_nobody_could_take_is_none,
     what_ends_a_case_ends_what_is_proposed_of_it,
     two_approve_at_once_and_one_of_them_does,
@@ -549,11 +550,60 @@ async fn an_undo_says_that_the_row_keeps_its_reference(engine: Engine) {
     assert_eq!(ran.stderr.matches(keeps).count(), 2, "{}", ran.stderr);
     assert!(ran.stderr.contains(name), "{}", ran.stderr);
     assert_eq!(shop.texts("select psp_ref from payments where id = 1").await, ["pi_1"]);
+    let shown = shown_of_one(&shop).await;
+    assert!(shown.contains(keeps) && shown.contains(name), "{shown}");
+    // So does the run that carries one out, once.
+    let back = ["cases", "undo", "C-1", "--as", "succeeded", "--object", "pi_1", "--why", "back"];
+    confirmed(&shop, &back).await.ended(0);
+    confirmed(&shop, &[APPROVE, &["--later"]].concat()).await.ended(0);
+    let told = shop.tieout(&["run", "-v"]).await.ended(0).stdout;
+    assert!(told.contains(&format!("undone   C-1: {keeps}")), "{told}");
+    assert!(told.contains("where it shall name pi_1 and does not"), "{told}");
+    let told = shop.tieout(&["run", "-v"]).await.ended(0).stdout;
+    assert!(!told.contains("undone"), "{told}");
     // Of another end there is nothing to say.
     let failed = ["cases", "undo", "C-1", "--as", "failed", "--why", "x", "--dry-run"];
     let said = shop.tieout(&failed).await.ended(0).stdout;
     assert!(!said.contains("has a reference"), "{said}");
     shop.check(false).await;
+}
+
+/// What was called failed has a reference where that end writes one and the PSP showed something.
+async fn an_undo_says_nothing_of_a_reference_that_nobody_wrote(engine: Engine) {
+    let undo = ["cases", "undo", "C-1", "--as", "succeeded", "--why", "it came", "--dry-run"];
+    let shop = called_failed(engine).await;
+    for writes in [false, true] {
+        if writes {
+            write_with_failure(&shop);
+        }
+        let said = shop.tieout(&undo).await.ended(0).stdout;
+        assert!(!said.contains("has a reference"), "{writes}: {said}");
+    }
+    let mut shop = Shop::open_with(engine, words()).await;
+    write_with_failure(&shop);
+    shop.background(60).await;
+    let payment = Payment::stuck(1);
+    let seed = payment.captured().standing(Situation::Declined);
+    shop.plant(vec![Seed { decline_code: Some("never_heard_of".to_owned()), ..seed }]);
+    shop.insert(&[payment]).await;
+    assert_eq!(shop.run().await.ended(0).verdict(1), "review decline_unknown");
+    let failed = ["cases", "propose", "C-1", "--as", "failed", "--why", "mistaken"];
+    confirmed(&shop, &failed).await.ended(0);
+    shop.a_span_passes().await;
+    confirmed(&shop, APPROVE).await.ended(0);
+    assert_eq!(shop.texts("select psp_ref from payments where id = 1").await, ["pi_1"]);
+    let said = shop.tieout(&undo).await.ended(0).stdout;
+    assert!(said.contains("where the row has a reference in `psp_ref` already"), "{said}");
+}
+
+/// Writes the reference with a failure, too.
+fn write_with_failure(shop: &Shop) {
+    let path = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let set = "succeeded = { psp_ref = \"{psp_reference}\" }";
+    let both = text.replace(set, &format!("{set}\n{}", set.replace("succeeded", "failed")));
+    assert_ne!(both, text);
+    std::fs::write(&path, both).unwrap();
 }
 
 /// Nobody could approve it any more: it ends with its case, and the history says so.
@@ -920,8 +970,20 @@ async fn many_cases_are_given_away_and_told_of_at_once(engine: Engine) {
     let listed = shop.tieout(&words).await.ended(0);
     events::check(&listed.stdout);
     assert_eq!(listed.of_type("case").len(), 3, "{}", listed.stdout);
+    assert!(listed.of_type("cases_cut").is_empty(), "{}", listed.stdout);
     let none = shop.tieout(&["cases", "list", "--owner", "-", "--json"]).await.ended(0);
     assert_eq!(none.of_type("case").len(), 0);
+    // What a list leaves out is told to a program, and to who reads what it says besides.
+    let cut = shop.tieout(&["cases", "list", "--limit", "3", "--json"]).await.ended(0);
+    events::check(&cut.stdout);
+    assert_eq!(cut.of_type("case").len(), 3, "{}", cut.stdout);
+    let told = &cut.of_type("cases_cut")[0];
+    assert_eq!((&told["shown"], &told["matching"]), (&3.into(), &7.into()), "{told}");
+    assert_eq!(told["sums"][0]["amount_minor_text"], "70028", "{told}");
+    assert!(cut.stderr.contains("tieout: 3 of 7 cases shown; --limit"), "{}", cut.stderr);
+    let cut = shop.tieout(&["cases", "list", "--limit", "3"]).await.ended(0);
+    assert!(cut.stdout.contains("3 of 7 cases shown: 7 of 700.28 EUR"), "{}", cut.stdout);
+    assert_eq!(cut.stderr, "");
     for (flag, words) in [
         ("--account", "no case; no account is called `nope`: configured are "),
         ("--table", "no case; no table is called `nope`: mapped are payments"),
@@ -1078,8 +1140,16 @@ async fn nobody_decides_what_needs_two_alone(engine: Engine) {
     let shop = twice(engine, Words::default()).await;
     let ran = shop.tieout(&[CONFIRMED, &["--dry-run"]].concat()).await;
     if engine == Engine::Sqlite {
-        let ran = ran.ended(2);
-        assert!(ran.stderr.contains("an SQLite file knows no users"), "{}", ran.stderr);
+        let by_amount = ran.ended(2).stderr;
+        assert!(by_amount.contains("four_eyes_from"), "{by_amount}");
+        shop.raw.execute(&proposed_by("mara")).await;
+        let approved = shop.tieout(APPROVE).await.ended(2).stderr;
+        shop.tieout(&["cases", "reject", "C-1", "--why", "anew", "--yes"]).await.ended(0);
+        for said in [by_amount, approved, refused_by_keyboard(&shop).await] {
+            for words in ["an SQLite file knows no users", "on the page of `tieout serve`"] {
+                assert!(said.contains(words), "{words}: {said}");
+            }
+        }
         return;
     }
     ran.ended(0);
@@ -1087,6 +1157,29 @@ async fn nobody_decides_what_needs_two_alone(engine: Engine) {
     let own = shop.tieout(APPROVE).await.ended(2);
     assert!(own.stderr.contains("it needs another person than postgres"), "{}", own.stderr);
     assert_eq!(proposals(&shop).await, ["succeeded open -"]);
+}
+
+/// A proposal of the page, as it stands in a file: it needs another person.
+fn proposed_by(name: &str) -> String {
+    format!(
+        "insert into tieout_proposals (case_number, what, undoes, why, evidence_sha256, \
+         four_eyes, proposed_by, proposed_at, state) select number, 'failed', 0, 'x', \
+         evidence_sha256, 1, '{name}', '2026-11-19T12:00:00.000000Z', 'open' from tieout_cases"
+    )
+}
+
+/// What the review says to who proposes that the first object of a case succeeded.
+async fn refused_by_keyboard(shop: &Shop) -> String {
+    let (mut person, own) = terminal();
+    let mut program = shop.program(&["cases", "review"]);
+    program.stdin(own.try_clone().unwrap()).stdout(own.try_clone().unwrap()).stderr(own);
+    let mut child = program.spawn().unwrap();
+    drop(program);
+    answer(&mut person, "[q]uit", "p");
+    answer(&mut person, "which object succeeded", "1\n");
+    let said = answer(&mut person, "[q]uit", "q");
+    assert!(child.wait().await.unwrap().success());
+    said
 }
 
 /// A terminal: the person's end, and the program's.
@@ -1296,13 +1389,7 @@ async fn the_server_tells_maker_from_checker() {
 async fn a_file_holds_maker_and_checker_apart() {
     let shop = twice(Engine::Sqlite, words()).await;
     let at = "2026-11-19T12:00:00.000000Z";
-    let propose = |by: &str, state: &str| {
-        format!(
-            "insert into tieout_proposals (case_number, what, undoes, why, evidence_sha256, \
-             four_eyes, proposed_by, proposed_at, state) select number, 'failed', 0, 'x', \
-             evidence_sha256, 1, '{by}', '{at}', '{state}' from tieout_cases"
-        )
-    };
+    let propose = |by: &str, state: &str| proposed_by(by).replace("'open'", &format!("'{state}'"));
     let approve = |by: &str, evidence: &str| {
         format!(
             "update tieout_proposals set state = 'approved', approved_by = '{by}', \

@@ -293,6 +293,14 @@ async fn reports_are_downloaded_byte_for_byte_and_nothing_beside_them_is() {
     let dir = shop.path().join("reports").join(day).join(run);
     let page = mara.get(&format!("/runs/{run}")).await.ended(200).body;
     assert!(page.contains("ties out"), "{page}");
+    // The page shows what the run counted at its end, which is what is counted anew.
+    let shown = shop.tieout(&["runs", "show", run, "--json"], &[]).stdout;
+    let mut shown: serde_json::Value = serde_json::from_str(shown.trim()).unwrap();
+    for line in shown["totals"].as_array_mut().unwrap() {
+        line.as_object_mut().unwrap().remove("amount_minor");
+    }
+    assert!(!shown["totals"].as_array().unwrap().is_empty(), "{shown}");
+    assert_eq!(shown["notes"]["totals"], shown["totals"]);
     for entry in std::fs::read_dir(&dir).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let path = format!("/reports/{day}/{run}/{name}");
