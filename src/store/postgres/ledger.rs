@@ -30,6 +30,17 @@ pub(super) struct Ledger<'a> {
 /// About what a record takes, in bytes, besides what was decided from.
 const RECORD: usize = 800;
 
+/// An array that is bound, its element's type, and its name in [`unnested`].
+pub(super) type Column = (String, &'static str, &'static str);
+
+/// Arrays of one length as the rows `u`.
+pub(super) fn unnested(columns: &[Column]) -> String {
+    let arrays: Vec<String> =
+        columns.iter().map(|(place, of, _)| format!("{place}::{of}[]")).collect();
+    let names: Vec<&str> = columns.iter().map(|(_, _, name)| *name).collect();
+    format!("unnest({}) as u({})", arrays.join(", "), names.join(", "))
+}
+
 fn all<T>(rows: &[&RowEffects], pick: impl Fn(&RowEffects) -> T) -> Vec<T> {
     rows.iter().map(|row| pick(row)).collect()
 }
@@ -384,10 +395,7 @@ impl Ledger<'_> {
         let mut sql = Sql::default();
         let run = sql.bind(self.run_id.to_owned());
         let table = sql.bind(self.table.to_owned());
-        let columns = self.memory(&mut sql, rows)?;
-        let values: Vec<String> =
-            columns.iter().map(|(place, of, _)| format!("{place}::{of}[]")).collect();
-        let names: Vec<&str> = columns.iter().map(|(_, _, name)| *name).collect();
+        let memory = unnested(&self.memory(&mut sql, rows)?);
         sql.push(&format!(
             "update tieout_checks c set state = u.state, account = u.account, \
              image = coalesce(u.image, c.image), \
@@ -397,21 +405,19 @@ impl Ledger<'_> {
              next_check_at = u.next, watch_from = u.watch_from, watch_step = u.step, \
              ended_as = u.ended, events = u.events, last_outcome = u.outcome, \
              last_reason = u.reason, lease_run = null, lease_until = null \
-             from unnest({}) as u({}) where c.table_name = {table} and c.key = u.key \
+             from {memory} where c.table_name = {table} and c.key = u.key \
              and c.lease_token = u.token and {}",
-            values.join(", "),
-            names.join(", "),
             is_leased_by(&run),
         ));
         sql.run(connection).await.map_err(failed(WRITING))
     }
 
-    /// The memory of rows as arrays: place, type and name of each.
+    /// The memory of rows, as [`unnested`] reads it.
     pub(super) fn memory(
         &self,
         sql: &mut Sql,
         rows: &[(&RowEffects, Option<&str>)],
-    ) -> Result<Vec<(String, &'static str, &'static str)>, StoreError> {
+    ) -> Result<Vec<Column>, StoreError> {
         let misses = rows.iter().map(|(row, _)| misses_text(row)).collect::<Result<Vec<_>, _>>()?;
         let images: Vec<Option<String>> =
             rows.iter().map(|(row, image)| image_after(row, *image)).collect();

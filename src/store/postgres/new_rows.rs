@@ -9,7 +9,7 @@ use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
 use crate::store::postgres::claim::{cell_names, new_among, read_row};
 use crate::store::postgres::errors::failed;
-use crate::store::postgres::ledger::{Ledger, WRITING};
+use crate::store::postgres::ledger::{Ledger, WRITING, unnested};
 use crate::store::postgres::runs::{Sums, add_totals, count_row};
 use crate::store::postgres::sql::{Cells, Sql, small};
 use crate::store::records::{ClaimFilter, Claimed, LAST_LOOK, only_once};
@@ -60,19 +60,12 @@ impl TakeIn<'_, '_> {
         let mut sql = Sql::default();
         let run = sql.bind(self.ledger.run_id.to_owned());
         let table = sql.bind(self.ledger.table.to_owned());
-        let columns = self.ledger.memory(&mut sql, rows)?;
-        let mut values: Vec<String> =
-            columns.iter().map(|(place, of, _)| format!("{place}::{of}[]")).collect();
-        let mut names: Vec<&str> = columns.iter().map(|(_, _, name)| *name).collect();
-        let mut put = |place: String, of, name| {
-            values.push(format!("{place}::{of}[]"));
-            names.push(name);
-        };
+        let mut memory = self.ledger.memory(&mut sql, rows)?;
         let rows: Vec<&RowEffects> = rows.iter().map(|(row, _)| *row).collect();
-        put(sql.bind(currencies(&rows)), "text", "currency");
-        put(sql.bind(amounts(&rows)), "bigint", "amount");
-        put(sql.bind(created(&rows)), "timestamptz", "created");
-        put(sql.bind(first_seen(&rows)), "timestamptz", "first");
+        memory.push((sql.bind(currencies(&rows)), "text", "currency"));
+        memory.push((sql.bind(amounts(&rows)), "bigint", "amount"));
+        memory.push((sql.bind(created(&rows)), "timestamptz", "created"));
+        memory.push((sql.bind(first_seen(&rows)), "timestamptz", "first"));
         sql.push(&format!(
             "insert into tieout_checks (table_name, key, state, account, currency, amount_minor, \
              row_created_at, image, first_seen_at, fingerprint_seen_at, aged_from, \
@@ -81,9 +74,8 @@ impl TakeIn<'_, '_> {
              select {table}, u.key, u.state, u.account, u.currency, u.amount, u.created, u.image, \
              u.first, u.seen, u.aged, u.since, u.unanswered, u.checks, u.misses, u.handbacks, \
              u.next, u.watch_from, u.step, u.ended, u.events, u.outcome, u.reason, {run}, \
-             u.token + 1 from unnest({}) as u({}) on conflict do nothing",
-            values.join(", "),
-            names.join(", "),
+             u.token + 1 from {} on conflict do nothing",
+            unnested(&memory),
         ));
         sql.run(connection).await.map_err(failed(WRITING))
     }
