@@ -2,6 +2,8 @@
 //!
 //! New codes may be added; whoever reads them must treat an unknown code as a failure.
 
+use std::io::ErrorKind;
+
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Exit {
@@ -25,7 +27,7 @@ pub enum Exit {
     Auth,
     /// TLS or SSH host key.
     Trust,
-    /// The database is unreachable, read-only or full.
+    /// The database is unreachable, read-only or full, or a disk of this machine is full.
     Database,
     /// tieout's tables are missing, older or newer.
     Schema,
@@ -98,6 +100,11 @@ impl Exit {
         }
     }
 
+    /// Of a file that could not be written: a full disk passes, and needs nothing corrected.
+    pub fn of_file(error: &std::io::Error, otherwise: Self) -> Self {
+        if is_full(error) { Self::Database } else { otherwise }
+    }
+
     /// The stronger of two ends.
     pub fn or_stronger(self, other: Self) -> Self {
         let rank = |exit: Self| Self::BY_PRECEDENCE.iter().position(|e| *e == exit);
@@ -105,9 +112,26 @@ impl Exit {
     }
 }
 
+/// Whether there is no room for what was to be written.
+pub fn is_full(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_full_disk_is_no_mistake_of_the_configuration() {
+        for (kind, want) in [
+            (ErrorKind::StorageFull, Exit::Database),
+            (ErrorKind::QuotaExceeded, Exit::Database),
+            (ErrorKind::PermissionDenied, Exit::Config),
+            (ErrorKind::NotADirectory, Exit::Config),
+        ] {
+            assert_eq!(Exit::of_file(&kind.into(), Exit::Config), want, "{kind:?}");
+        }
+    }
 
     #[test]
     fn the_stronger_end_wins_whichever_comes_first() {

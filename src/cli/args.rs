@@ -10,7 +10,7 @@ use clap::{ArgMatches, Args, ValueEnum};
 use crate::cli::failure::Failure;
 use crate::cli::screen::shell_word;
 use crate::config::sections::{Origin, Override};
-use crate::config::{self, names};
+use crate::config::{self, FILE_NAME, names};
 use crate::store::people::{SAID_MAX, one_line};
 
 /// Flags of every command.
@@ -59,14 +59,17 @@ impl Common {
     }
 
     /// A text whose commands are there to be copied: they name the configuration that this one was
-    /// told to read. Whoever copies them has the variable, where it was told so.
+    /// told to read, and so does what is to be corrected in it. Whoever copies them has the
+    /// variable, where it was told so.
     pub fn copyable<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let is_variable = |path: &&Path| {
-            config::variable(names::CONFIG).is_some_and(|named| Path::new(&named) == *path)
-        };
-        match self.config().filter(|path| !is_variable(path)) {
-            Some(path) => naming(text, path),
-            None => Cow::Borrowed(text),
+        let Some(path) = self.config() else { return Cow::Borrowed(text) };
+        let text = in_file(text, path);
+        if config::variable(names::CONFIG).is_some_and(|named| Path::new(&named) == path) {
+            return text;
+        }
+        match naming(&text, path) {
+            Cow::Owned(said) => Cow::Owned(said),
+            Cow::Borrowed(_as_it_is) => text,
         }
     }
 
@@ -97,6 +100,24 @@ pub fn naming<'t>(text: &'t str, path: &Path) -> Cow<'t, str> {
             false => String::new(),
         };
         said.push_str(&format!("tieout {flag}{part}"));
+    }
+    if said == text { Cow::Borrowed(text) } else { Cow::Owned(said) }
+}
+
+/// A text that speaks of the configuration at this path, and not of one by its usual name.
+fn in_file<'t>(text: &'t str, path: &Path) -> Cow<'t, str> {
+    let is_of_word = |c: char| c.is_alphanumeric() || "_-/".contains(c);
+    let mut parts = text.split(FILE_NAME);
+    let mut said = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        // The end of another path, or the begin of another name.
+        let is_other = said.ends_with(|c: char| c == '.' || is_of_word(c))
+            || part.starts_with(|c: char| is_of_word(c));
+        match is_other {
+            true => said.push_str(FILE_NAME),
+            false => said.push_str(&path.display().to_string()),
+        }
+        said.push_str(part);
     }
     if said == text { Cow::Borrowed(text) } else { Cow::Owned(said) }
 }
@@ -208,5 +229,22 @@ mod tests {
         }
         let odd = naming("tieout run", Path::new("my x.toml"));
         assert_eq!(odd, "tieout --config 'my x.toml' run");
+    }
+
+    #[test]
+    fn what_is_to_be_corrected_is_the_file_that_was_named() {
+        let path = Path::new("sub/x.toml");
+        for (text, want) in [
+            (
+                "correct tieout.toml, then `tieout doctor`",
+                "correct sub/x.toml, then `tieout doctor`",
+            ),
+            ("correct [[account]] in tieout.toml", "correct [[account]] in sub/x.toml"),
+            ("tieout.toml: or tieout.toml.", "sub/x.toml: or sub/x.toml."),
+            ("in /etc/tieout/tieout.toml", "in /etc/tieout/tieout.toml"),
+            ("my.tieout.toml and tieout.tomls", "my.tieout.toml and tieout.tomls"),
+        ] {
+            assert_eq!(in_file(text, path), want);
+        }
     }
 }

@@ -10,7 +10,7 @@ use crate::cli::args::Common;
 use crate::cli::out;
 use crate::config::problem::ConfigError;
 use crate::exit::Exit;
-use crate::run::error::{RunError, store_exit};
+use crate::run::error::{RunError, chain, store_exit};
 use crate::store::error::StoreError;
 
 /// The version of `--json`; fields and types of events are only ever added.
@@ -54,7 +54,7 @@ impl Failure {
 
     /// From an error with its causes.
     pub fn of(error: &(dyn Error + 'static), exit: Exit, hint: Option<String>) -> Self {
-        Self { exit, text: chain(error), hint }
+        Self { exit, text: told(error), hint }
     }
 }
 
@@ -72,16 +72,10 @@ impl From<crate::cli::window::WindowError> for Failure {
 }
 
 /// An error and its causes on one line; a mapping's misfits and a server's detail below.
-fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut parts = Vec::new();
+fn told(error: &(dyn Error + 'static)) -> String {
     let mut below = Vec::new();
     let mut next: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = next {
-        let text = error.to_string();
-        // Some errors say their cause in their own words already.
-        if !parts.last().is_some_and(|said: &String| said.ends_with(&text)) {
-            parts.push(text);
-        }
         match error.downcast_ref::<StoreError>() {
             Some(StoreError::Mapping(misfits)) => {
                 below.extend(misfits.iter().map(|misfit| format!("\n  {misfit}")));
@@ -93,7 +87,7 @@ fn chain(error: &(dyn Error + 'static)) -> String {
         }
         next = error.source();
     }
-    format!("{}{}", parts.join(": "), below.concat())
+    format!("{}{}", chain(error), below.concat())
 }
 
 /// Tells a failure on stderr, and as an event where events are asked for; its exit comes back.

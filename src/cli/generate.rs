@@ -111,5 +111,6 @@ fn page(mut command: clap::Command) -> Result<(String, String), Failure> {
 
 fn refused(name: &str, error: &std::io::Error) -> Failure {
     let text = format!("{name} could not be written: {error}; pages after it were not made");
-    Failure::new(crate::exit::Exit::Usage, text, "name a folder that may be written to")
+    let exit = Exit::of_file(error, Exit::Usage);
+    Failure::new(exit, text, "name a folder that may be written to")
 }

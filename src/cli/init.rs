@@ -19,7 +19,7 @@ use crate::config::init::{
     words, written_below,
 };
 use crate::config::{self, FILE_NAME, names};
-use crate::exit::Exit;
+use crate::exit::{Exit, is_full};
 use crate::model::money::{Currency, grouped_text};
 use crate::store::database::Database;
 use crate::store::error::StoreError;
@@ -169,12 +169,12 @@ pub fn run(args: &Args, common: &Common) -> Result<Exit, Failure> {
     let address = seen_from(address, &args.output);
     let mut answers = answers(args)?;
     let made = runtime::block_on(Box::pin(async {
-        let db = Database::look(&settings).await.map_err(|error| Failure::store(&error))?;
+        let db = Database::look(&settings).await.map_err(|error| unopened(args, &error))?;
         let made = make(args, &db, asks, &mut answers).await;
         db.close().await;
         made
     }))??;
-    let text = file(&made.proposal, &answers, &address, args.search_path.as_deref());
+    let text = file(&made.proposal, &answers, &address, search_path(args));
     write(&args.output, &text)?;
     if common.json {
         out::stdout(&line("mapping_proposal", body(args, &made, &answers)));
@@ -210,7 +210,14 @@ fn database(args: &Args) -> Result<(Address, DatabaseSettings), Failure> {
         }
     };
     let mut settings = DatabaseSettings::of_url(&url);
-    settings.search_path.clone_from(&args.search_path);
+    settings.search_path = search_path(args).map(str::to_owned);
+    if let Some(path) = settings.search_path.as_ref().filter(|_| url.starts_with("sqlite:")) {
+        let text = format!(
+            "--search-path {path}: an SQLite file has no schemas, and so no search path; nothing \
+             was written"
+        );
+        return Err(Failure::new(Exit::Usage, text, "leave --search-path out"));
+    }
     Ok((address, settings))
 }
 
@@ -291,9 +298,6 @@ async fn make(
     answers: &mut Answers,
 ) -> Result<Made, Failure> {
     let failed = |error: StoreError| unread(args, &error);
-    if let Some(path) = search_path(args) {
-        missing_schema(path, &db.schemas().await.map_err(failed)?)?;
-    }
     let survey = db.survey().await.map_err(failed)?;
     let candidates = likely(args, &survey).iter().map(|one| one.name.clone()).collect();
     let of = table(args, asks, &survey)?;
@@ -332,27 +336,17 @@ fn search_path(args: &Args) -> Option<&str> {
     args.search_path.as_deref().filter(|path| !path.trim().is_empty())
 }
 
-/// Refuses a schema of `--search-path` that is not there: PostgreSQL passes over it in silence, and
-/// the tables that were meant would not be seen.
-fn missing_schema(path: &str, known: &[String]) -> Result<(), Failure> {
-    let mut named = path.split(',').map(|one| match one.trim().strip_prefix('"') {
-        Some(quoted) => quoted.trim_end_matches('"').replace("\"\"", "\""),
-        // PostgreSQL reads a name without quotes so.
-        None => one.trim().to_lowercase(),
-    });
-    let is_missing = |name: &String| {
-        let is_own = name.is_empty() || name == "$user" || name.starts_with("pg_");
-        !is_own && name != "information_schema" && !known.contains(name)
-    };
-    let Some(name) = named.find(is_missing).filter(|_| !known.is_empty()) else {
-        return Ok(());
+/// A database that could not be opened. A schema that is not there was named by `--search-path`.
+fn unopened(args: &Args, error: &StoreError) -> Failure {
+    let (StoreError::NoSchema { name, known }, Some(path)) = (error, search_path(args)) else {
+        return Failure::store(error);
     };
     let text = format!("--search-path {path}: there is no schema `{name}`; nothing was written");
-    let hint = match config::problem::nearest(&name, known.iter().map(String::as_str)) {
+    let hint = match config::problem::nearest(name, known.iter().map(String::as_str)) {
         Some(near) => format!("did you mean {near}?"),
         None => format!("the database's schemas: {}", known.join(", ")),
     };
-    Err(Failure::new(Exit::Usage, text, hint))
+    Failure::new(Exit::Usage, text, hint)
 }
 
 /// Tables that look like payments, the likeliest first: of the schemas that were named, where some
@@ -433,9 +427,8 @@ fn table<'s>(args: &Args, asks: bool, survey: &'s [Surveyed]) -> Result<&'s Surv
         let path = search_path(args);
         let within = path.map_or(String::new(), |path| format!(" in {path}"));
         let text = format!(
-            "none of the {} tables and views looks like payments{within} (a status and an \
-             amount); nothing was written",
-            survey.len()
+            "{} like payments{within} (a status and an amount); nothing was written",
+            none_looks(survey.len())
         );
         return Err(Failure::new(Exit::Config, text, "name it with --table"));
     };
@@ -452,6 +445,15 @@ fn table<'s>(args: &Args, asks: bool, survey: &'s [Surveyed]) -> Result<&'s Surv
             Some(found) => return Ok(found),
             None => out::stderr(&format!("there is no table `{name}`")),
         }
+    }
+}
+
+/// That no relation of so many looks like what is looked for.
+fn none_looks(relations: usize) -> String {
+    match relations {
+        0 => "this login sees no table or view that looks".to_owned(),
+        1 => "the one table or view that this login sees does not look".to_owned(),
+        several => format!("none of the {several} tables and views looks"),
     }
 }
 
@@ -718,7 +720,11 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     };
     written.map_err(|error| {
         let text = format!("{} could not be written: {error}", path.display());
-        Failure::new(Exit::Config, text, "name a place that this user may write: --output FILE")
+        let hint = match is_full(&error) {
+            true => "make room there, or name another place: --output FILE",
+            false => "name a place that this user may write: --output FILE",
+        };
+        Failure::new(Exit::of_file(&error, Exit::Config), text, hint)
     })
 }
 
@@ -824,6 +830,20 @@ fn tell(args: &Args, made: &Proposal, answers: &Answers) {
         match is_default {
             true => out::stdout(&command),
             false => out::stdout(&naming(&command, &args.output)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_relation_is_not_spoken_of_as_of_many() {
+        for (relations, begins) in
+            [(0, "this login sees no"), (1, "the one table"), (2, "none of the 2 tables")]
+        {
+            assert!(none_looks(relations).starts_with(begins), "{}", none_looks(relations));
         }
     }
 }

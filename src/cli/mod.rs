@@ -216,11 +216,12 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Exit {
         None => exit,
         Some(why) => {
             out::stderr(&format!(
-                "tieout: internal: what was to be printed could not be written: {why}; what the \
-                 command did stands"
+                "tieout: {}: what was to be printed could not be written: {why}; what the command \
+                 did stands",
+                Exit::Database.class()
             ));
             out::stderr("hint: free the disk that stdout goes to, then run it again");
-            exit.or_stronger(Exit::Internal)
+            exit.or_stronger(Exit::Database)
         }
     }
 }

@@ -378,7 +378,9 @@ fn failure(error: &ReportError) -> Failure {
         ReportError::Store { source, .. } => Failure::store(source).exit,
         ReportError::NoRun { .. } | ReportError::BadName { .. } => Exit::Usage,
         ReportError::StillRunning { .. } => Exit::Locked,
-        ReportError::File { .. } | ReportError::Anew { .. } => Exit::Config,
+        ReportError::File { source, .. } | ReportError::Anew { source, .. } => {
+            Exit::of_file(source, Exit::Config)
+        }
         ReportError::NotAReport { path } if !has_tables(path) => {
             let hint = "name the folder of one run's report; `tieout report list` shows them";
             return Failure::new(Exit::Usage, format!("{error}; nothing was verified"), hint);

@@ -71,7 +71,9 @@ fn new_token(name: &str, common: &Common) -> Result<Exit, Failure> {
     }
     for text in [
         format!("token  {made}"),
-        format!("It is shown this once: hand it to {name} alone. In tieout.toml:"),
+        common
+            .copyable(&format!("It is shown this once: hand it to {name} alone. In tieout.toml:"))
+            .into_owned(),
         String::new(),
         "[[web.person]]".to_owned(),
         format!("name = \"{name}\""),

@@ -1,8 +1,10 @@
 //! Why a report could not be built or read. A report that does not verify is not an error: it is
 //! an answer, listed finding by finding.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use crate::exit::is_full;
 use crate::store::error::StoreError;
 
 /// A report that could not be built or read. Nothing half-written ever stands in its place.
@@ -82,6 +84,28 @@ pub enum ReportError {
     },
 }
 
+/// What stands in the way of a file or a folder, and who moves it away.
+fn mend(path: &Path, error: &std::io::Error) -> String {
+    let in_place = || path.ancestors().find(|above| above.exists() && !above.is_dir());
+    match error.kind() {
+        ErrorKind::NotADirectory | ErrorKind::AlreadyExists => match in_place() {
+            Some(file) => format!(
+                "{} is a file, and stands where a folder is needed: move it away, or set \
+                 report.dir to another folder",
+                file.display()
+            ),
+            None => "set report.dir to another folder".to_owned(),
+        },
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            "let this user write there, or set report.dir to another folder".to_owned()
+        }
+        _full if is_full(error) => {
+            "make room on that disk, or set report.dir to another one".to_owned()
+        }
+        _other => "check that the report directory exists and can be written".to_owned(),
+    }
+}
+
 impl ReportError {
     /// What to do next.
     pub fn hint(&self) -> Option<String> {
@@ -96,11 +120,9 @@ impl ReportError {
             }
             Self::Unreadable { .. } => None,
             Self::Store { source, .. } => source.hint(),
-            Self::File { .. } => Some(
-                "check that the report directory exists, is writable and has room; then \
-                 `tieout report build RUN`"
-                    .to_owned(),
-            ),
+            Self::File { path, source, .. } => {
+                Some(format!("{}; then `tieout report build RUN`", mend(path, source)))
+            }
             Self::Anew { .. } => {
                 Some("make room there, or let TMPDIR name another folder for it".to_owned())
             }
@@ -118,5 +140,29 @@ impl ReportError {
     pub(in crate::report) fn store(run_id: &str) -> impl FnOnce(StoreError) -> Self {
         let run_id = run_id.to_owned();
         move |source| Self::Store { run_id, source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_in_the_way_is_named() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let below = file.path().join("2026-11-19");
+        let of = |kind: ErrorKind| ReportError::file("creating", &below)(kind.into());
+        for (kind, part) in [
+            (ErrorKind::NotADirectory, format!("{} is a file", file.path().display())),
+            (ErrorKind::PermissionDenied, "let this user write there".to_owned()),
+            (ErrorKind::StorageFull, "make room on that disk".to_owned()),
+            (ErrorKind::NotFound, "exists and can be written".to_owned()),
+        ] {
+            let hint = of(kind).hint().unwrap();
+            assert!(hint.contains(&part), "{kind:?}: {hint}");
+            assert!(hint.ends_with("then `tieout report build RUN`"), "{kind:?}: {hint}");
+        }
+        let whole = ReportError::file("creating", file.path())(ErrorKind::AlreadyExists.into());
+        assert!(whole.hint().unwrap().contains("move it away"), "{whole:?}");
     }
 }

@@ -125,8 +125,10 @@ impl RunError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Store { source, .. } => source.hint(),
-            Self::Report { .. } => {
-                Some("free the report directory, then `tieout report build RUN`".to_owned())
+            Self::Report { source: source @ ReportError::File { .. } } => source.hint(),
+            Self::Report { source } => {
+                let why = source.hint().map_or(String::new(), |hint| format!("{hint}; then "));
+                Some(format!("{why}`tieout report build RUN`"))
             }
             Self::Compare { .. } => {
                 Some("free the folder for temporary files, then run again with --all".to_owned())
@@ -160,12 +162,15 @@ pub fn store_exit(error: &StoreError) -> Exit {
     }
 }
 
-/// An error with its causes, on one line.
+/// An error with its causes, on one line. Some say their cause in their own words already.
 pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {
-        text.push_str(&format!(": {cause}"));
+        let said = cause.to_string();
+        if !text.ends_with(&said) {
+            text.push_str(&format!(": {said}"));
+        }
         next = cause.source();
     }
     text
@@ -186,5 +191,43 @@ impl<T> Doing<T> for Result<T, StoreError> {
 impl From<ReportError> for RunError {
     fn from(source: ReportError) -> Self {
         Self::Compare { source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn a_cause_that_was_said_is_not_said_again() {
+        let refused = || std::io::Error::from(ErrorKind::ConnectionRefused);
+        let source = StoreError::Unreachable {
+            address: "h/d".to_owned(),
+            source: sqlx::Error::Io(refused()),
+        };
+        let text = chain(&RunError::Store { doing: "opening the database", source });
+        let why = refused().to_string();
+        assert_eq!(text.matches(&why).count(), 1, "{text}");
+        assert!(text.starts_with("opening the database: the database at h/d"), "{text}");
+        // A cause of other words is said.
+        let source = ReportError::file("writing", std::path::Path::new("a.csv"))(refused());
+        let text = chain(&RunError::Report { source });
+        assert!(text.ends_with(&format!("writing a.csv failed: {why}")), "{text}");
+    }
+
+    #[test]
+    fn what_hinders_a_report_is_said_by_it() {
+        for (kind, part) in [
+            (ErrorKind::StorageFull, "make room on that disk"),
+            (ErrorKind::PermissionDenied, "let this user write there"),
+        ] {
+            let source = ReportError::file("writing", std::path::Path::new("a.csv"))(kind.into());
+            let error = RunError::Report { source };
+            let hint = error.hint().unwrap();
+            assert!(hint.starts_with(part) && hint.ends_with("report build RUN`"), "{hint}");
+            assert_eq!(error.exit(), Exit::Partial);
+        }
     }
 }

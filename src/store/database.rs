@@ -164,7 +164,9 @@ macro_rules! delegate {
         impl $verbs for Database {
             $(async fn $verb(&self, $($name: $of),*) -> Result<$answer, StoreError> {
                 match self {
-                    Self::Postgres(store) => store.$verb($($name),*).await,
+                    Self::Postgres(store) => {
+                        store.with_asker(store.$verb($($name),*).await).await
+                    }
                     Self::Sqlite(store) => store.$verb($($name),*).await,
                 }
             })+

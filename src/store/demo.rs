@@ -131,5 +131,6 @@ fn failed(doing: &'static str, error: &sqlx::Error) -> StoreError {
         message: database.map_or_else(|| error.to_string(), |e| e.message().to_owned()),
         code: database.and_then(|e| e.code()).map(|code| code.into_owned()),
         detail: None,
+        asker: None,
     }
 }

@@ -41,6 +41,14 @@ pub enum StoreError {
         /// What is wrong with it.
         problem: String,
     },
+    /// A schema of the search path is not there: PostgreSQL passes over it in silence.
+    #[error("there is no schema `{name}`, which search_path of [database] names")]
+    NoSchema {
+        /// The first one that is missing.
+        name: String,
+        /// The schemas that are there.
+        known: Vec<String>,
+    },
     /// A standby, or a read-only database.
     #[error("the database is read-only: {detail}")]
     ReadOnly {
@@ -83,6 +91,8 @@ pub enum StoreError {
         code: Option<String>,
         /// The server's own hint or place.
         detail: Option<String>,
+        /// Who asked, where it was refused for want of a right.
+        asker: Option<Box<Asker>>,
     },
     /// What was read back is not what this version writes.
     #[error("{doing}: {problem}")]
@@ -93,6 +103,31 @@ pub enum StoreError {
         problem: String,
     },
 }
+
+/// Whose statement was refused, and what the roles are called here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asker {
+    /// The role that asked.
+    pub login: String,
+    /// What the names of the roles of `tieout db roles` begin with.
+    pub prefix: String,
+}
+
+/// As the roles are called where nobody says otherwise.
+pub const PREFIX: &str = "tieout";
+
+impl Asker {
+    /// The role, its roles' prefix, and the command that prints their statements.
+    fn words(asker: Option<&Self>) -> (String, &str, String) {
+        let prefix = asker.map_or(PREFIX, |asker| asker.prefix.as_str());
+        let flag = if prefix == PREFIX { String::new() } else { format!(" --prefix {prefix}") };
+        let login = asker.map_or("this role".to_owned(), |asker| format!("`{}`", asker.login));
+        (login, prefix, format!("`tieout db roles{flag}`"))
+    }
+}
+
+/// How many of a database's schemas are named.
+const SCHEMAS_NAMED: usize = 10;
 
 fn count(errors: &[MappingError]) -> String {
     let mut tables: Vec<&str> = errors.iter().map(|e| e.table.as_str()).collect();
@@ -206,13 +241,41 @@ fn trouble(message: &str, code: Option<&str>) -> Trouble {
     }
 }
 
+/// What to do about a role that may not do something of tieout's own.
+fn no_right(asker: Option<&Asker>) -> String {
+    let (login, prefix, roles) = Asker::words(asker);
+    format!(
+        "{login} may not do that: a run needs the role {prefix}_run, a dry run {prefix}_read; what \
+         a person says (pause and resume, deliver retry and what else changes a delivery, files \
+         release, deciding cases) needs {prefix}_people; {roles} prints the statements"
+    )
+}
+
+/// What to do about a role that may not do something to the user's tables.
+fn no_right_there(asker: Option<&Asker>) -> String {
+    let (login, _, roles) = Asker::words(asker);
+    format!(
+        "the owner of what the server names grants {login} what it lacks there, on every column \
+         that is mapped: `tieout config check --connect` names what is missing, and {roles} prints \
+         the statements"
+    )
+}
+
+/// What to do about a schema that is not there.
+fn other_schema(known: &[String]) -> String {
+    let shown: Vec<&str> = known.iter().take(SCHEMAS_NAMED).map(String::as_str).collect();
+    let more = if known.len() > shown.len() { ", …" } else { "" };
+    format!("correct search_path in tieout.toml; the database has {}{more}", shown.join(", "))
+}
+
 impl StoreError {
     /// The class that the exit code is chosen by.
     pub fn class(&self) -> StoreErrorClass {
         match self {
-            Self::Setting { .. } | Self::Mapping(_) | Self::Pooler { .. } => {
-                StoreErrorClass::Config
-            }
+            Self::Setting { .. }
+            | Self::NoSchema { .. }
+            | Self::Mapping(_)
+            | Self::Pooler { .. } => StoreErrorClass::Config,
             // DESIGN section 4: a replica is refused at start as a configuration error.
             Self::ReadOnly { .. } => StoreErrorClass::Config,
             Self::Refused { .. } => StoreErrorClass::Auth,
@@ -243,6 +306,7 @@ impl StoreError {
             }
             Self::Refused { .. } => "check the user and the password setting of [database]",
             Self::Mapping(errors) if !errors.is_empty() => return Some(mends(errors)),
+            Self::NoSchema { known, .. } => return Some(other_schema(known)),
             Self::Setting { .. } | Self::Mapping(_) => Mend::Mapping.next(),
             // The words of SQLite, which has no replicas.
             Self::ReadOnly { detail } if detail.contains("readonly database") => {
@@ -257,18 +321,9 @@ impl StoreError {
             }
             Self::SchemaBehind { .. } => "run `tieout db migrate`",
             Self::SchemaAhead { .. } => "install the newer tieout",
-            Self::Query { message, code, .. } => match trouble(message, code.as_deref()) {
-                Trouble::NoRight => {
-                    "this role may not do that: a run needs the role tieout_run, a dry run \
-                     tieout_read; what a person says (pause and resume, deliver retry and what \
-                     else changes a delivery, files release, deciding cases) needs tieout_people; \
-                     `tieout db roles` prints the statements"
-                }
-                Trouble::NoRightThere => {
-                    "the owner of what the server names grants this role what it lacks there, on \
-                     every column that is mapped: `tieout config check --connect` names what is \
-                     missing, and `tieout db roles` prints the statements"
-                }
+            Self::Query { message, code, asker, .. } => match trouble(message, code.as_deref()) {
+                Trouble::NoRight => return Some(no_right(asker.as_deref())),
+                Trouble::NoRightThere => return Some(no_right_there(asker.as_deref())),
                 Trouble::NotMade => "run `tieout db migrate`",
                 Trouble::LeftOver => {
                     "something of that name was left over: look at it and drop it as its owner, \
@@ -331,6 +386,53 @@ mod tests {
     }
 
     #[test]
+    fn who_was_refused_is_named_with_the_roles_as_they_are_called_here() {
+        let asker = |prefix: &str| {
+            Some(Box::new(Asker { login: "app".to_owned(), prefix: prefix.to_owned() }))
+        };
+        for (message, asker, parts) in [
+            (
+                "permission denied for table tieout_runs",
+                None,
+                ["this role may", "role tieout_run,"],
+            ),
+            (
+                "permission denied for table tieout_runs",
+                asker("pay"),
+                ["`app` may not do that", "pay_people; `tieout db roles --prefix pay` prints"],
+            ),
+            (
+                "permission denied for table tieout_runs",
+                asker("tieout"),
+                ["`app` may not do that", "tieout_people; `tieout db roles` prints"],
+            ),
+            (
+                "permission denied for table orders",
+                asker("pay"),
+                ["grants `app` what it lacks", "`tieout db roles --prefix pay` prints"],
+            ),
+        ] {
+            let (message, code) = (message.to_owned(), Some("42501".to_owned()));
+            let error = StoreError::Query { doing: "trying", message, code, detail: None, asker };
+            let said = error.hint().unwrap();
+            assert!(parts.iter().all(|part| said.contains(part)), "{error}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_schema_that_is_not_there_is_told_with_those_that_are() {
+        let known = (0..12).map(|n| format!("s{n}")).collect();
+        let error = StoreError::NoSchema { name: "shpo".to_owned(), known };
+        assert_eq!(error.class(), StoreErrorClass::Config);
+        assert!(error.to_string().contains("no schema `shpo`, which search_path"), "{error}");
+        let said = error.hint().unwrap();
+        assert!(
+            said.ends_with("the database has s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, …"),
+            "{said}"
+        );
+    }
+
+    #[test]
     fn what_another_try_would_not_mend_has_a_way_out_of_its_own() {
         for (message, code, class, hint) in [
             ("permission denied for table a", "42501", StoreErrorClass::Auth, "every column"),
@@ -353,7 +455,8 @@ mod tests {
             ("deadlock detected", "40P01", StoreErrorClass::Database, "run again"),
         ] {
             let (message, code) = (message.to_owned(), Some(code.to_owned()));
-            let error = StoreError::Query { doing: "trying", message, code, detail: None };
+            let error =
+                StoreError::Query { doing: "trying", message, code, detail: None, asker: None };
             let said = error.hint().unwrap();
             assert!(error.class() == class && said.contains(hint), "{error}: {said}");
         }

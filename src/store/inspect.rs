@@ -412,9 +412,6 @@ pub trait Inspect {
     /// Every table and view that this role may read, tieout's own and the system's left out.
     async fn survey(&self) -> Result<Vec<Surveyed>, StoreError>;
 
-    /// The schemas of the database, the system's left out; none where it has no schemas.
-    async fn schemas(&self) -> Result<Vec<String>, StoreError>;
-
     /// The distinct values of a column: an enum's labels, by an index where one leads with it,
     /// else those of the first rows. Of a column that names another row, whether it is NULL.
     async fn distinct(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError>;
@@ -482,7 +479,9 @@ macro_rules! delegate {
         impl Inspect for Database {
             $(async fn $verb(&self, $($name: $of),*) -> Result<$answer, StoreError> {
                 match self {
-                    Self::Postgres(store) => store.$verb($($name),*).await,
+                    Self::Postgres(store) => {
+                        store.with_asker(store.$verb($($name),*).await).await
+                    }
                     Self::Sqlite(store) => store.$verb($($name),*).await,
                 }
             })+
@@ -499,7 +498,6 @@ delegate! {
     tags(table: &SourceTable, account: &str, most: i64) -> Vec<Option<String>>;
     held(table: &SourceTable, values: &[String]) -> Vec<String>;
     survey() -> Vec<Surveyed>;
-    schemas() -> Vec<String>;
     distinct(of: &Surveyed, column: &str) -> Vec<String>;
     tallied(of: &Surveyed, column: &str) -> Vec<(String, i64)>;
     beside(of: &Surveyed, asked: &Beside) -> Vec<Tally>;

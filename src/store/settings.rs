@@ -33,7 +33,8 @@ pub struct DatabaseSettings {
     /// What `password_env` held, once resolved.
     #[serde(skip)]
     pub password: Option<String>,
-    /// PostgreSQL: the schemas to look in, in order; tieout's tables are made in the first.
+    /// PostgreSQL: the schemas to look in, in order; tieout's tables are made in the first. One
+    /// that is not there is refused.
     pub search_path: Option<String>,
     /// PostgreSQL: the most connections at a time.
     #[serde(default = "connections")]

@@ -415,6 +415,7 @@ async fn further_words_of_an_outcome_are_never_ignored_untold() {
     let part = "by its word a part was paid of a row with `teilweise bezahlt`".to_owned();
     let unpaid = "by its word a row with `nicht bezahlt` was not paid".to_owned();
     let failed = "by its word a row with `abgelehnt` failed, as one with `fehlgeschlagen`";
+    let again = "by its word a row with `to_retry` is to be charged again, as one with `retry` is";
     let doubt = "succeeded: beside `paid`, `completed` may say that a row was paid, or what became";
     for (words, wanted, in_file, parts) in [
         (
@@ -451,6 +452,13 @@ async fn further_words_of_an_outcome_are_never_ignored_untold() {
             ],
             vec![of_file("bezahlt"), part.clone(), unpaid.clone(), failed.to_owned()],
             vec![format!("ignore: {part}"), format!("ignore: {unpaid}"), failed.to_owned()],
+        ),
+        // One of two words of "charge again" is written, and a worker may take the other.
+        (
+            &["processing", "paid", "failed", "retry", "to_retry"],
+            &["retryable = \"retry\"", "ignore = [\"to_retry\"]"],
+            vec![again.to_owned()],
+            vec![format!("ignore: {again}")],
         ),
         // It may be the end of what was paid for.
         (
@@ -2087,11 +2095,52 @@ async fn tables_of_currencies_and_of_statuses_are_named() {
         for part in [
             "currency: `currency_id` points at `currencies`, where it stands: read a view that has \
              its code (`code` there) as a column, or name one currency",
-            "status: no column looks like a status (is it `PaymentStatusId`?): name it with \
-             --status, and what its values say with --processing, --succeeded and --failed; \
-             `payment_statuses` lists what the values of `PaymentStatusId` mean",
+            "status: `payment_statuses` lists what the values of `PaymentStatusId` mean",
         ] {
             assert!(told_of.contains(part), "{part}: {told_of}");
+        }
+        assert!(settings(&place.file()).contains(&"status = \"PaymentStatusId\""));
+    }
+}
+
+/// What applications call a status and an amount besides: the table is found without being named,
+/// and what its values say is left open where they are codes.
+#[tokio::test]
+async fn statuses_and_amounts_are_known_by_further_names() {
+    const CALLED: &str = "
+        create table notes (id bigint primary key, note text);
+        create table zahlungen (
+            id bigint primary key, {columns}, waehrung text not null,
+            angelegt_am timestamptz not null);
+        insert into zahlungen values (1, {values}, 'EUR', '2026-11-19T08:00:00Z')";
+    for (columns, values, wanted) in [
+        ("zahlstatus text, summe_cent bigint", "'bezahlt', 100", "status = \"zahlstatus\""),
+        (
+            "zahlstatus text, summe_cent bigint",
+            "'bezahlt', 100",
+            "amount = { column = \"summe_cent\", unit = \"minor\" }",
+        ),
+        ("statut_paiement text, montant numeric(12, 2)", "'payé', 1", "\"statut_paiement\""),
+        ("stato_pagamento text, importo numeric(12, 2)", "'pagato', 1", "\"stato_pagamento\""),
+        ("status_code text, betrag numeric(12, 2)", "'bezahlt', 1", "status = \"status_code\""),
+        ("status_id integer, betrag numeric(12, 2)", "3, 1", "status = \"status_id\""),
+        ("status_id integer, betrag numeric(12, 2)", "3, 1", "from = [\"???\"]"),
+        // A code may be what the PSP answered.
+        (
+            "status_code integer, gateway_status text, betrag numeric(12, 2)",
+            "200, 'bezahlt', 1",
+            "status = \"gateway_status\"",
+        ),
+        // Only a person can say it, and the table is shown.
+        ("sts_cd text, betrag numeric(12, 2)", "'PR', 1", "status = \"???\""),
+    ] {
+        let ddl = CALLED.replace("{columns}", columns).replace("{values}", values);
+        for place in in_both(&ddl).await {
+            told(&place.init(&["--attempted", "once"]));
+            let file = place.file();
+            let lines = settings(&file);
+            assert!(lines.contains(&"read = \"zahlungen\""), "{columns}: {file}");
+            assert!(lines.iter().any(|line| line.contains(wanted)), "{wanted} is not in\n{file}");
         }
     }
 }
@@ -2311,8 +2360,6 @@ async fn columns_that_may_be_meant_are_named_where_none_is_taken() {
             "1, 100, 'paid'",
             "currency: no column tells it: name one currency",
         ),
-        (status("status_id integer"), number, "a status (is it `status_id`?): name it with"),
-        (status("payment_status_id bigint"), number, "a status (is it `payment_status_id`?)"),
         (
             currency("\"CurrencyIso\" smallint"),
             "978, 100, 'paid'",
@@ -2385,7 +2432,7 @@ async fn a_type_that_no_amount_is_read_of_is_named() {
 async fn values_that_were_said_stand_though_no_status_is_known() {
     const NUMBERED: &str = "
         create table payments (
-            id bigint primary key, status_id integer not null, amount_cents bigint not null,
+            id bigint primary key, order_status_id integer not null, amount_cents bigint not null,
             currency text not null, created_at timestamptz not null);
         insert into payments values
             (1, 1, 100, 'EUR', '2026-11-19T08:00:00Z'),
@@ -2404,7 +2451,7 @@ async fn values_that_were_said_stand_though_no_status_is_known() {
             assert!(settings(&file).contains(&want), "{want} is not in\n{file}");
         }
         // The column is all that is left to say.
-        checked_with(&place, "status = ", "status = \"status_id\"");
+        checked_with(&place, "status = ", "status = \"order_status_id\"");
         place.fits();
     }
 }
@@ -2759,6 +2806,42 @@ async fn only_tables_of_the_schemas_that_are_named_are_proposed() {
     ] {
         told(&place.init(words));
         assert!(settings(&place.file()).contains(&read), "{words:?}: {}", place.file());
+    }
+    let sqlite = Place::sqlite("create table payments (id integer primary key)").await;
+    let ended = sqlite.init(&["--search-path", "main"]);
+    let none = "--search-path main: an SQLite file has no schemas";
+    assert!(ended.code == 2 && ended.stderr.contains(none), "{}", ended.stderr);
+}
+
+/// By a path that leads elsewhere no table is seen, neither the shop's nor tieout's own, and those
+/// would be made in the next schema.
+#[tokio::test]
+async fn a_schema_of_the_file_that_is_not_there_is_told_as_that() {
+    const MADE: &str = "
+        create schema shop;
+        create table shop.payments (
+            id bigint primary key, amount_cents bigint not null, currency text not null,
+            status text not null, created_at timestamptz not null)";
+    let server = postgres_database().await;
+    server.execute(MADE.to_owned()).await;
+    let (folder, url) = (tempfile::tempdir().unwrap(), server.url().to_owned());
+    let place = Place { folder, url, _server: Some(server) };
+    let said = ["--processing", "processing", "--succeeded", "paid", "--attempted", "once"];
+    told(&place.init(&[&said[..], &["--search-path", "Shop, public"]].concat()));
+    place.fits();
+    let file = place.file().replace("Shop, public", "shpo, public");
+    std::fs::write(place.folder.path().join("other.toml"), file).unwrap();
+    for words in [&["config", "check", "--connect"][..], &["doctor"], &["db", "migrate"]] {
+        let ended = tieout(place.folder.path(), &[&["--config", "other.toml"], words].concat());
+        let told_of = format!("{} {}", ended.stdout, ended.stderr);
+        let told_of = told_of.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in [
+            "there is no schema `shpo`, which search_path of [database] names",
+            "correct search_path in other.toml; the database has public, shop",
+        ] {
+            assert!(told_of.contains(part), "{words:?}: {part}: {told_of}");
+        }
+        assert_eq!(ended.code, 10, "{words:?}: {told_of}");
     }
 }
 

@@ -812,14 +812,26 @@ map = [{ from = ["processing"], succeeded = "paid", failed = "failed", retryable
         for ran in [ran, checked] {
             match said {
                 Some(said) => {
+                    has_none(&ran, "rows_may_be_taken_twice");
                     let (what, state, text, _) = finding(&ran, "rows_taken_twice");
                     assert_eq!((what.as_str(), state.as_str()), ("payments", "warn"));
                     assert!(text.contains(said), "{text}");
                 }
-                None => has_none(&ran, "rows_taken_twice"),
+                None => {
+                    has_none(&ran, "rows_taken_twice");
+                    let (what, state, text, _) = finding(&ran, "rows_may_be_taken_twice");
+                    assert_eq!((what.as_str(), state.as_str()), ("payments", "warn"));
+                    assert!(text.contains("do not exclude each other"), "{text}");
+                }
             }
         }
     }
+    let natural = "natural_key = [\"order_no\"]";
+    let apart = format!("{natural}\nwhere = [{{ column = \"id\", not_in = [900003] }}]");
+    rewrite(&shop, natural, &apart);
+    let ran = doctor(&shop).await;
+    has_none(&ran, "rows_taken_twice");
+    has_none(&ran, "rows_may_be_taken_twice");
 }
 
 /// What is written by a misspelt word nobody reads.

@@ -73,7 +73,7 @@ pub enum DemoError {
     Config(#[source] crate::config::problem::ConfigError),
     /// A run.
     #[error("the demo's run")]
-    Run(#[source] RunError),
+    Run(#[source] Box<RunError>),
 }
 
 /// What the demo came to.
@@ -131,7 +131,8 @@ pub async fn show(
     psps.main.seed(cast.late.clone()).map_err(DemoError::Sandbox)?;
     let before = crate::store::demo::statuses(&database).await.map_err(DemoError::Store)?;
     let options = RunOptions::default();
-    let summary = run(&setup, &options, &db, stop, tell).await.map_err(DemoError::Run)?;
+    let ran = run(&setup, &options, &db, stop, tell).await;
+    let summary = ran.map_err(|error| DemoError::Run(Box::new(error)))?;
     let after = crate::store::demo::statuses(&database).await.map_err(DemoError::Store)?;
     psps.shutdown().await;
     let by_bank = crate::store::demo::paid_by_bank(&database).await.map_err(DemoError::Store)?;
@@ -332,7 +333,8 @@ async fn live_through_the_past(
             report: false,
             ..RunOptions::default()
         };
-        run(setup, &options, db, stop, &mut |_event| {}).await.map_err(DemoError::Run)?;
+        let ran = run(setup, &options, db, stop, &mut |_event| {}).await;
+        ran.map_err(|error| DemoError::Run(Box::new(error)))?;
     }
     psps.set_back(TimeDelta::zero());
     meanwhile(cast, database, (since, 0)).await
@@ -344,7 +346,8 @@ impl DemoError {
         match self {
             Self::Sandbox(_) => Exit::Internal,
             Self::NotADemo { .. } => Exit::Usage,
-            Self::File { .. } | Self::Config(_) => Exit::Config,
+            Self::File { source, .. } => Exit::of_file(source, Exit::Config),
+            Self::Config(_) => Exit::Config,
             Self::Store(error) => crate::run::error::store_exit(error),
             Self::Run(error) => error.exit(),
         }

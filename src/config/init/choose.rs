@@ -1278,6 +1278,11 @@ impl<'a> Choosing<'a> {
                 Some(why) => self.open("status", quoted(OPEN), &why),
                 None => {
                     self.put("status", quoted(&column.name), format!("it is {}", column.type_name));
+                    if let Some(parent) = self.parent_of(column) {
+                        let name = &column.name;
+                        let text = format!("`{parent}` lists what the values of `{name}` mean");
+                        self.untold(format!("status: {text}"));
+                    }
                     if let Some(why) = self.strange(column) {
                         self.untold(format!("status: {why}"));
                     }

@@ -114,7 +114,7 @@ const BESIDE: [&str; 14] = [
     "archive", "setting", "config", "token", "plan",
 ];
 
-pub(super) const STATUS: [&str; 23] = [
+pub(super) const STATUS: [&str; 40] = [
     "status",
     "state",
     "payment_status",
@@ -138,6 +138,39 @@ pub(super) const STATUS: [&str; 23] = [
     "etat",
     "stato",
     "betaalstatus",
+    "zahlstatus",
+    "bezahlstatus",
+    "buchungsstatus",
+    "transaktionsstatus",
+    "statut_paiement",
+    "statut_transaction",
+    "etat_paiement",
+    "estado_transaccion",
+    "estado_pagamento",
+    "situacao_pagamento",
+    "status_pagamento",
+    "stato_pagamento",
+    "stato_transazione",
+    "betalingsstatus",
+    "paymentstatus",
+    "transactionstatus",
+    "chargestatus",
+];
+/// What a status is called whose values are codes, or point at a table of statuses: taken where no
+/// other column says it. What is called so may also be what a PSP answered.
+const CODED_STATUS: [&str; 12] = [
+    "payment_status_code",
+    "payment_status_id",
+    "status_code",
+    "status_id",
+    "statuscode",
+    "statusid",
+    "status_key",
+    "status_nr",
+    "statut_code",
+    "statut_id",
+    "id_status",
+    "id_statut",
 ];
 pub(super) const AMOUNT: [&str; 33] = [
     "amount_minor",
@@ -253,8 +286,20 @@ const SAYS_NO_SUM: [&str; 26] = [
     "exponent", "decimals", "scale", "places",
 ];
 /// Words of names of amounts that are in minor units.
-const MINOR: [&str; 9] =
-    ["cent", "cents", "minor", "centimos", "céntimos", "centimes", "centavos", "pence", "grosze"];
+const MINOR: [&str; 10] = [
+    "cent",
+    "cents",
+    "minor",
+    "centimos",
+    "céntimos",
+    "centimes",
+    "centavos",
+    "centesimi",
+    "pence",
+    "grosze",
+];
+/// Words between an amount and its unit.
+const IN: [&str; 4] = ["in", "en", "em", "as"];
 /// Words of names that say a currency.
 const SAYS_CURRENCY: [&str; 13] = [
     "currency",
@@ -1091,7 +1136,8 @@ pub(super) fn amounts(of: &Surveyed) -> Vec<&Column> {
         .relation
         .columns
         .iter()
-        .filter(|column| is_number(&column.class) && is_number_of_price(&column.name));
+        .filter(|column| is_number(&column.class))
+        .filter(|column| is_number_of_price(&column.name) || is_in_minor(&column.name));
     for column in prices {
         if !found.iter().any(|known| known.name == column.name) {
             found.push(column);
@@ -1105,6 +1151,16 @@ pub(super) fn amounts(of: &Surveyed) -> Vec<&Column> {
 fn is_number_of_price(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name.strip_suffix("__number").is_some_and(|price| has_word(price, &SAYS_AMOUNT))
+}
+
+/// Whether a name says an amount and its minor unit, and nothing else: `summe_cent`,
+/// `importo_in_centesimi`.
+fn is_in_minor(name: &str) -> bool {
+    let name = plain(name);
+    let (units, others): (Vec<&str>, Vec<&str>) =
+        name.split('_').filter(|word| !IN.contains(word)).partition(|word| MINOR.contains(word));
+    let is_sum = !others.is_empty() && others.iter().all(|word| SAYS_AMOUNT.contains(word));
+    !units.is_empty() && is_sum
 }
 
 /// Whether a column that is called as an amount is, by its words, a part of what is charged, or
@@ -1250,7 +1306,8 @@ pub(super) fn other_statuses<'s>(of: &'s Surveyed, status: &Column) -> Vec<&'s C
 pub(super) fn status<'s>(of: &'s Surveyed, named: Option<&str>) -> Option<&'s Column> {
     match named {
         Some(name) => of.relation.column(name),
-        None => pick(of, &STATUS, is_status),
+        None => pick(of, &STATUS, is_status)
+            .or_else(|| called(of, &CODED_STATUS, is_status).first().copied()),
     }
 }
 
@@ -1412,10 +1469,13 @@ pub(super) fn score(of: &Surveyed) -> u32 {
         |part: &str| -> bool { name.split('_').any(|word| word.trim_end_matches('s') == part) };
     let named = TABLES.iter().filter(|(part, _)| name.contains(part)).map(|(_, by)| *by).max();
     let found = |names: &[&str], takes| pick(of, names, takes).is_some();
-    if !found(&STATUS, is_status) || amounts(of).is_empty() {
+    // A table of payments by its name is shown though only a person can say which is its status.
+    let may_have_status = || is_of_payments(of) && !may_be_statuses(of).is_empty();
+    let has_status = status(of, None).is_some();
+    if (!has_status && !may_have_status()) || amounts(of).is_empty() {
         return 0;
     }
-    let mut score = named.unwrap_or(0).saturating_add(11);
+    let mut score = named.unwrap_or(0).saturating_add(if has_status { 11 } else { 1 });
     let signs: [(&[&str], Takes, u32); 4] = [
         (&CURRENCY, is_word, 3),
         (&CREATED, is_time, 2),
@@ -1448,7 +1508,7 @@ pub fn is_history(of: &Surveyed) -> bool {
         ["event", "log", "history", "histories", "audit", "transition"]
             .contains(&word.trim_end_matches('s'))
     };
-    name.split('_').any(is_part) && pick(of, &STATUS, is_status).is_some()
+    name.split('_').any(is_part) && status(of, None).is_some()
 }
 
 /// The values of a status by what they say.
@@ -1626,7 +1686,7 @@ mod tests {
     }
 
     /// Names as applications of a language have them.
-    const FOREIGN: [(&str, [&str; 4]); 9] = [
+    const FOREIGN: [(&str, [&str; 4]); 12] = [
         ("zahlungen", ["status", "betrag", "waehrung", "angelegt_am"]),
         ("buchungen", ["zustand", "Betrag", "währung", "erstellt_am"]),
         ("umsaetze", ["zahlungsstatus", "betrag_cent", "waehrung", "angelegt_am"]),
@@ -1636,7 +1696,20 @@ mod tests {
         ("pagamenti", ["stato", "importo", "valuta", "creato_il"]),
         ("betalingen", ["status", "bedrag", "valuta", "aangemaakt_op"]),
         ("pagamentos", ["situacao", "valor", "moeda", "criado_em"]),
+        ("zahlungen", ["Zahlstatus", "gesamtbetrag", "waehrung", "angelegt_am"]),
+        ("paiements", ["statut_paiement", "montant_centimes", "devise", "date_creation"]),
+        ("pagamenti", ["stato_pagamento", "importo", "valuta", "data_creazione"]),
     ];
+
+    #[test]
+    fn an_amount_and_its_minor_unit_are_an_amount() {
+        for name in ["summe_cent", "SummeInCents", "importo_centesimi", "valor_em_centavos"] {
+            assert!(is_in_minor(name) && says_minor(name), "{name}");
+        }
+        for name in ["summe", "fee_cents", "per_cent", "minor", "minor_units", "summe_netto"] {
+            assert!(!is_in_minor(name), "{name}");
+        }
+    }
 
     #[test]
     fn names_of_other_languages_are_known() {

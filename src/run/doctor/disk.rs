@@ -22,9 +22,7 @@ pub(super) fn look(report_dir: &Path, say: Say<'_>) {
     };
     if let Err(why) = writable(there) {
         let text = format!("reports cannot be written to {shown}: {why}");
-        let here = std::env::current_dir().unwrap_or_default();
-        let whole = std::path::absolute(there).unwrap_or_else(|_unknown| here.join(there));
-        let next = format!("let this user write {}, or set report.dir", whole.display());
+        let next = writer(there, "report.dir");
         return say(fail("disk", Exit::Config, "report_dir", text, next));
     }
     let Ok(disk) = statvfs(there) else {
@@ -53,9 +51,10 @@ pub(super) fn look(report_dir: &Path, say: Say<'_>) {
 /// Where fetched files lie: told only where they cannot.
 pub(super) fn spool(spool_dir: &Path, say: Say<'_>) {
     let found = standing(spool_dir).ok_or_else(|| "no folder of it is there".to_owned());
-    let Err(why) = found.and_then(writable) else { return };
+    let Err(why) = found.clone().and_then(writable) else { return };
     let text = format!("what is fetched cannot be written to {}: {why}", spool_dir.display());
-    let next = "let this user write there, or set files.spool (TIEOUT_FILES_SPOOL)";
+    let setting = "files.spool (TIEOUT_FILES_SPOOL)";
+    let next = found.map_or(format!("set {setting}"), |there| writer(there, setting));
     say(fail("disk", Exit::Partial, "spool", text, next));
 }
 
@@ -67,6 +66,20 @@ fn standing(folder: &Path) -> Option<&Path> {
         false => folder,
     });
     folders.find(|folder| folder.exists())
+}
+
+/// Who makes a place one that can be written to: nobody writes into a file as into a folder.
+fn writer(there: &Path, setting: &str) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    let whole = std::path::absolute(there).unwrap_or_else(|_unknown| here.join(there));
+    let whole = whole.display();
+    match there.is_dir() {
+        true => format!("let this user write {whole}, or set {setting}"),
+        false => format!(
+            "{whole} is a file, and stands where a folder is needed: move it away, or set \
+             {setting} to another folder"
+        ),
+    }
 }
 
 /// Whether files can be made in a folder; else why not, as the system says it.
@@ -95,6 +108,7 @@ fn size_text(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::doctor::Finding;
 
     #[test]
     fn what_has_no_room_is_not_said_to_be_writable() {
@@ -114,8 +128,11 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let mut found = Vec::new();
         look(&file.path().join("reports"), &mut |finding| found.push(finding));
-        let text = &found.first().unwrap().text;
+        let Finding { text, next, .. } = found.first().unwrap();
         assert!(text.ends_with(&format!("{} is no folder", file.path().display())), "{text}");
+        let next = next.as_deref().unwrap();
+        assert!(next.contains("move it away, or set report.dir"), "{next}");
+        assert!(!next.contains("let this user write"), "{next}");
     }
 
     #[test]

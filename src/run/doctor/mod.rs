@@ -7,6 +7,7 @@
 
 mod accounts;
 mod agreement;
+mod apart;
 mod database;
 mod disk;
 mod paid;

@@ -14,6 +14,7 @@ use crate::model::reason::Outcome;
 use crate::model::time::{later, to_short_text};
 use crate::model::transaction::Kind;
 use crate::psp::settings::PspKind;
+use crate::run::doctor::apart::exclude_each_other;
 use crate::run::doctor::{Finding, Indexes, Level, Say, fail, ok, warn};
 use crate::run::drive::ahead_words;
 use crate::run::error::{chain, store_exit};
@@ -959,41 +960,77 @@ async fn shared_by_tables(
     }
 }
 
-/// Rows that two mappings of one table take both.
+/// Rows that two mappings of one table take both, or may come to.
 pub(super) async fn taken_twice(db: &Database, tables: &[SourceTable]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (place, one) in tables.iter().enumerate() {
         for other in tables.iter().skip(place.saturating_add(1)) {
+            let shared = shared_values(one, other);
             let is_same = one.write == other.write
                 && one.settings.key == other.settings.key
                 && one.settings.status == other.settings.status;
-            if is_same && let Some(which) = overlap(db, one, other).await {
-                let name = one.settings.name.as_str();
-                let text = format!(
-                    "of {} {which} taken by [[table]] {name} and by [[table]] {} alike: such a \
-                     row is looked up, decided and written by both",
-                    bare(&one.write.to_string()),
-                    other.settings.name
-                );
-                let next = "tell their rows apart by where, or take one of the two out";
-                findings.push(warn(name, "rows_taken_twice", text, next));
+            if !is_same || shared.is_empty() {
+                continue;
+            }
+            match overlap(db, one, other, &shared).await {
+                Some(which) => findings.push(both_take(one, other, &which)),
+                None => findings.extend(both_may_take(one, other, &shared)),
             }
         }
     }
     findings
 }
 
-/// Which rows both of two mappings take, in words: all, where both choose them alike, else as far
-/// as some are looked at, stuck ones or, where none is stuck, the newest of any status.
-async fn overlap(db: &Database, one: &SourceTable, other: &SourceTable) -> Option<String> {
+/// Values of rows that are stuck to both.
+fn shared_values(one: &SourceTable, other: &SourceTable) -> Vec<String> {
     let theirs = other.processing_values();
     let mut shared = one.processing_values();
     shared.retain(|value| theirs.contains(value));
-    if shared.is_empty() {
+    shared
+}
+
+fn both_take(one: &SourceTable, other: &SourceTable, which: &str) -> Finding {
+    let name = one.settings.name.as_str();
+    let text = format!(
+        "of {} {which} taken by [[table]] {name} and by [[table]] {} alike: such a row is looked \
+         up, decided and written by both",
+        bare(&one.write.to_string()),
+        other.settings.name
+    );
+    let next = "tell their rows apart by where, or take one of the two out";
+    warn(name, "rows_taken_twice", text, next)
+}
+
+/// No looked-at row is taken by both, and nothing keeps the next one from it. What two views show
+/// is their own.
+fn both_may_take(one: &SourceTable, other: &SourceTable, shared: &[String]) -> Option<Finding> {
+    let (ours, theirs) = (&one.settings, &other.settings);
+    if one.read != other.read || exclude_each_other(&ours.filter, &theirs.filter) {
         return None;
     }
+    let text = format!(
+        "the where of [[table]] {} and that of [[table]] {} do not exclude each other: the next \
+         row of {} in {} may meet both, and would be looked up, decided and written by both",
+        ours.name,
+        theirs.name,
+        bare(&one.write.to_string()),
+        some_of(shared)
+    );
+    let next = "tell their rows apart by values of one column: in = [\"a\"] in the where of one, \
+                in = [\"b\"] or not_in = [\"a\"] in that of the other";
+    Some(warn(&ours.name, "rows_may_be_taken_twice", text, next))
+}
+
+/// Which rows both of two mappings take, in words: all, where both choose them alike, else as far
+/// as some are looked at, stuck ones or, where none is stuck, the newest of any status.
+async fn overlap(
+    db: &Database,
+    one: &SourceTable,
+    other: &SourceTable,
+    shared: &[String],
+) -> Option<String> {
     if one.read == other.read && one.settings.filter == other.settings.filter {
-        return Some(format!("the rows in {} are", some_of(&shared)));
+        return Some(format!("the rows in {} are", some_of(shared)));
     }
     // What cannot be looked at is told elsewhere.
     let rows = db.counterparts(one, COUNTERPARTS).await.ok()?;

@@ -134,7 +134,14 @@ pub(super) async fn apply(
         }
         if tries >= TRIES {
             let message = "it met deadlocks or other trouble too often".to_owned();
-            return Err(StoreError::Query { doing: APPLYING, message, code: None, detail: None });
+            let doing = APPLYING;
+            return Err(StoreError::Query {
+                doing,
+                message,
+                code: None,
+                detail: None,
+                asker: None,
+            });
         }
     }
 }
@@ -581,6 +588,7 @@ impl Batch<'_> {
             message: message.to_owned(),
             code: None,
             detail: None,
+            asker: None,
         })
     }
 }

@@ -102,8 +102,12 @@ pub(super) fn failure(doing: &'static str, error: &sqlx::Error) -> StoreError {
             message: cut(&masked(pg.message()), 500),
             code: Some(pg.code().to_owned()),
             detail: place(pg),
+            asker: None,
         },
-        None => StoreError::Query { doing, message: plain(error), code: None, detail: None },
+        None => {
+            let message = plain(error);
+            StoreError::Query { doing, message, code: None, detail: None, asker: None }
+        }
     }
 }
 

@@ -987,12 +987,6 @@ impl Inspect for PgStore {
         Ok(surveyed)
     }
 
-    async fn schemas(&self) -> Result<Vec<String>, StoreError> {
-        let sql = "select nspname::text from pg_namespace \
-                   where nspname <> 'information_schema' and nspname not like 'pg\\_%' order by 1";
-        texts(&self.pool, Sql::new(sql)).await
-    }
-
     async fn distinct(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError> {
         let Some(column) = of.relation.column(column) else { return Ok(Vec::new()) };
         if let TypeClass::Enum(labels) = &column.class {

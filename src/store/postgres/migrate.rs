@@ -55,7 +55,8 @@ pub(super) async fn migrate(pool: &PgPool) -> Result<(), StoreError> {
             sqlx::migrate::MigrateError::Execute(error)
             | sqlx::migrate::MigrateError::ExecuteMigration(error, _) => failed(doing)(error),
             other => {
-                StoreError::Query { doing, message: other.to_string(), code: None, detail: None }
+                let message = other.to_string();
+                StoreError::Query { doing, message, code: None, detail: None, asker: None }
             }
         }
     })

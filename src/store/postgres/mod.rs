@@ -42,6 +42,7 @@ mod release;
 mod replay;
 mod rows;
 mod runs;
+mod schemas;
 mod shelf;
 mod sql;
 mod statements;
@@ -126,7 +127,25 @@ impl PgStore {
 
     async fn open(settings: &DatabaseSettings, rehearses: bool) -> Result<Self, StoreError> {
         let (pool, address) = connect::open(settings, rehearses).await?;
+        if let Some(path) = &settings.search_path {
+            schemas::require(&pool, path).await?;
+        }
         Ok(Self { pool, address, rehearses })
+    }
+
+    /// An answer as it is; where a right was lacking, with who asked.
+    pub(in crate::store) async fn with_asker<T>(
+        &self,
+        answer: Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut answer = answer;
+        if let Err(StoreError::Query { code: Some(code), asker, .. }) = &mut answer
+            && code == "42501"
+        {
+            // Without it the hint names the roles by their usual names.
+            *asker = roles::asker(&self.pool).await.ok().map(Box::new);
+        }
+        answer
     }
 
     /// Host, port and name, for people; never the login.

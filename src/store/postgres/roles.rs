@@ -8,10 +8,10 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use sqlx::postgres::PgConnection;
+use sqlx::postgres::{PgConnection, PgPool};
 
 use crate::decide::policy::Mode;
-use crate::store::error::StoreError;
+use crate::store::error::{Asker, PREFIX, StoreError};
 use crate::store::postgres::errors::failed;
 use crate::store::source_table::{QuotedIdent, SourceTable};
 
@@ -89,6 +89,27 @@ const PEOPLE: &[(&str, &[&str])] = &[
         &["update (state, attempts, next_attempt_at, ended_at, why, changed_by)"],
     ),
 ];
+
+/// This role, and what the roles that were made here begin with: of several prefixes its own.
+const ASKER: &str = "\
+select current_user::text, (
+    select regexp_replace(r.rolname::text, '_(run|read|people)$', '')
+    from pg_roles r
+    join pg_class c on c.relname = 'tieout_journal' and c.relkind = 'r'
+        and has_table_privilege(r.oid, c.oid, 'select')
+    where r.rolname ~ '_(run|read|people)$' and not r.rolsuper
+    order by not pg_has_role(current_user, r.oid, 'usage'), not pg_table_is_visible(c.oid),
+        r.rolcanlogin, r.rolname !~ '^tieout_(run|read|people)$', r.rolname
+    limit 1)";
+
+/// Who asks, for whoever was refused.
+pub(super) async fn asker(pool: &PgPool) -> sqlx::Result<Asker> {
+    let asked = sqlx::query_as(ASKER).fetch_one(pool).await;
+    asked.map(|(login, prefix): (String, Option<String>)| Asker {
+        login,
+        prefix: prefix.unwrap_or_else(|| PREFIX.to_owned()),
+    })
+}
 
 /// What the catalogue says beyond the mapping.
 struct Found {

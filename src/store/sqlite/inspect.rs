@@ -704,10 +704,6 @@ impl Inspect for SqliteStore {
         Ok(surveyed)
     }
 
-    async fn schemas(&self) -> Result<Vec<String>, StoreError> {
-        Ok(Vec::new())
-    }
-
     async fn distinct(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError> {
         let Some(column) = of.relation.column(column) else { return Ok(Vec::new()) };
         let (ident, read) = (&column.ident, &of.relation.name);

@@ -33,7 +33,8 @@ pub(super) fn failed(doing: &'static str) -> impl Fn(sqlx::Error) -> StoreError 
 
 fn failure(doing: &'static str, error: &sqlx::Error) -> StoreError {
     let Some(database) = error.as_database_error() else {
-        return StoreError::Query { doing, message: error.to_string(), code: None, detail: None };
+        let message = error.to_string();
+        return StoreError::Query { doing, message, code: None, detail: None, asker: None };
     };
     let code = database.code().map(std::borrow::Cow::into_owned);
     if primary_code(error) == Some(8) {
@@ -47,7 +48,7 @@ fn failure(doing: &'static str, error: &sqlx::Error) -> StoreError {
     };
     // A trigger may say anything in its words.
     let message = masked(database.message()).into_owned();
-    StoreError::Query { doing, message, code, detail }
+    StoreError::Query { doing, message, code, detail, asker: None }
 }
 
 /// SQLite's result code without its extension.

@@ -505,6 +505,7 @@ async fn undo(connection: &mut SqliteConnection, why: &str) -> Result<(), StoreE
         message: why.to_owned(),
         code: Some(REFUSED.to_string()),
         detail: Some("a trigger rolled the whole transaction back".to_owned()),
+        asker: None,
     })
 }
 

@@ -798,6 +798,7 @@ async fn a_report_that_cannot_be_written_is_made_later(engine: Engine) {
     let ran = shop.run().await.ended(3);
     assert!(ran.stderr.contains("its report could not be written"), "{}", ran.stderr);
     assert!(ran.stderr.contains("tieout report build RUN"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("reports is a file, and stands where a folder"), "{}", ran.stderr);
     assert_eq!(shop.status(1).await, "paid");
     std::fs::remove_file(&in_its_place).unwrap();
     let run = shop.texts("select max(id) from tieout_runs").await.remove(0);

@@ -4,7 +4,7 @@
 use crate::config::init::choose::{Choosing, named};
 use crate::config::init::{literal, words};
 use crate::store::source_table::TypeClass;
-use crate::store::tellers::says_success;
+use crate::store::tellers::{says_outcome, says_success};
 
 /// What holds of a value that stands nowhere.
 const LEFT: &str = "left out of both; a run that meets such a row says so and exits 3";
@@ -75,6 +75,19 @@ impl Choosing<'_> {
                  name the value in `from`",
                 named(&unpaid)
             ));
+        }
+        let mut maps = self.proposal.map.iter();
+        if let Some((_, written)) = maps.find(|(outcome, _)| *outcome == "retryable") {
+            let again = those(|value| says_outcome("retryable", value));
+            if !again.is_empty() {
+                remarks.push(format!(
+                    "by its word a row with {} is to be charged again, as one with `{}` is: a run \
+                     hands back by the latter alone, and looks at no row with the former; name \
+                     another with --retryable where your worker takes that one",
+                    named(&again),
+                    written.value.trim_matches('"')
+                ));
+            }
         }
         // Where none is written, those that may be are named there.
         if let Some(written) = self.target("failed") {
