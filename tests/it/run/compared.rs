@@ -260,7 +260,7 @@ async fn an_account_that_does_not_answer_is_said_not_to_be_asked(engine: Engine)
     let ran = shop.run_with(&["--all", "--since", "1d"]).await.ended(3);
     assert_eq!(
         compared(&shop, &ran),
-        ["not_asked 1 pay_1 100.01 - - -", "status_differs 2 pay_2 100.02 - - -"]
+        ["not_asked 1 pay_1 100.01 - - -", "only_here 2 pay_2 100.02 - - -"]
     );
 }
 
