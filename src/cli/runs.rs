@@ -75,6 +75,9 @@ const LOOKED_AT: i64 = 100_000;
 const PRUNED: &str = "its totals went with its records; where its report was kept, its \
                       summary.csv has them";
 
+/// What is said before totals that the run noted itself.
+const NOTED: &str = "what it counted at its end:";
+
 fn unknown(text: String) -> Failure {
     Failure::new(Exit::Usage, text, "`tieout runs list` shows the runs there are")
 }
@@ -211,9 +214,16 @@ fn lines(run: &RunRow, totals: &[TotalLine], is_pruned: bool) -> Vec<String> {
     }
     lines.push(format!("journal  {}", counted(run.journal_count, "record", "records")));
     let notes: Value = serde_json::from_str(&run.notes).unwrap_or_default();
-    match is_pruned && totals.is_empty() {
-        true => lines.push(PRUNED.to_owned()),
-        false => lines.extend(screen::totals(totals, &waits(&notes), &watched(&notes))),
+    lines.extend(withheld(&notes).map(|words| format!("withheld {words}")));
+    let noted_totals = noted_totals(&notes).filter(|_| is_pruned && totals.is_empty());
+    let shown = |totals: &[TotalLine]| screen::totals(totals, &waits(&notes), &watched(&notes));
+    match noted_totals {
+        Some(noted) => {
+            lines.push(NOTED.to_owned());
+            lines.extend(shown(&noted));
+        }
+        None if is_pruned && totals.is_empty() => lines.push(PRUNED.to_owned()),
+        None => lines.extend(shown(totals)),
     }
     lines.extend(notes["error"].as_str().map(|text| format!("ended by: {text}")));
     for (label, name) in [("not examined", "not_examined"), ("monitoring", "monitoring")] {
@@ -313,9 +323,15 @@ pub fn watched(notes: &Value) -> Vec<TotalLine> {
     lines.filter_map(|line| sum_of(line, "watched")).collect()
 }
 
+/// How many rows the mode kept a decision from, in words. A run of an older version does not say.
+pub fn withheld(notes: &Value) -> Option<String> {
+    let rows = notes["withheld"].as_u64().filter(|rows| *rows > 0)?;
+    Some(screen::withheld_words(rows))
+}
+
 /// Both sides of the tie-out, as the run read them back at its end. A run of an older version, and
 /// one that did not end by itself, notes none.
-pub fn totals(notes: &Value) -> Option<Vec<TotalLine>> {
+pub fn noted_totals(notes: &Value) -> Option<Vec<TotalLine>> {
     let lines = notes["totals"].as_array()?;
     lines.iter().map(|line| sum_of(line, line["bucket"].as_str()?)).collect()
 }
@@ -430,11 +446,11 @@ mod tests {
             rows: 2,
             amount_minor: i128::MIN,
         };
-        assert_eq!(totals(&json!({ "totals": [line(json!(2))] })), Some(vec![want]));
-        assert_eq!(totals(&json!({ "totals": [] })), Some(Vec::new()));
+        assert_eq!(noted_totals(&json!({ "totals": [line(json!(2))] })), Some(vec![want]));
+        assert_eq!(noted_totals(&json!({ "totals": [] })), Some(Vec::new()));
         let odd = json!({ "totals": [line(json!(2)), line(json!("2"))] });
         for notes in [odd, json!({ "totals": null }), json!({})] {
-            assert_eq!(totals(&notes), None, "{notes}");
+            assert_eq!(noted_totals(&notes), None, "{notes}");
         }
     }
 }

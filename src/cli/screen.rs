@@ -475,13 +475,13 @@ pub fn tail(summary: &Summary) -> Vec<String> {
     lines
 }
 
-/// So many undos are told of one by one.
-const UNDOS_TOLD: usize = 5;
+/// So many rows are told of one by one.
+const KEPT_TOLD: usize = 5;
 
-/// What undos that were carried out left in their rows.
+/// What people's decisions that were carried out left in their rows.
 fn kept(summary: &Summary) -> Vec<String> {
-    let label = |at: usize| if at == 0 { "undone" } else { "" };
-    let told = summary.kept.iter().take(UNDOS_TOLD).enumerate();
+    let label = |at: usize| if at == 0 { "kept" } else { "" };
+    let told = summary.kept.iter().take(KEPT_TOLD).enumerate();
     let mut lines: Vec<String> = told.map(|(at, kept)| format!("{:<9}{kept}", label(at))).collect();
     let more = summary.kept.len().saturating_sub(lines.len());
     if more > 0 {
@@ -512,7 +512,12 @@ pub fn summary(summary: &Summary) -> Vec<String> {
 /// That the table tells of what was decided, where the mode kept some of it from the rows.
 fn withheld(summary: &Summary) -> Option<String> {
     let some = Some(summary.withheld).filter(|rows| *rows > 0)?;
-    Some(format!("withheld {} by the mode: nothing was written or handed back", rows(some)))
+    Some(format!("withheld {}", withheld_words(some)))
+}
+
+/// How many rows the mode kept a decision from.
+pub fn withheld_words(some: u64) -> String {
+    format!("{} by the mode: nothing was written or handed back", rows(some))
 }
 
 /// That nothing is due, and what waits for later, where that was asked for.
@@ -732,6 +737,7 @@ mod tests {
             approvals_refused: 0,
             kept: Vec::new(),
             report: Some("reports/2026-11-19/x".into()),
+            hint: None,
             audit_head: Some("7f3a".to_owned()),
             accounts: vec![AccountNote {
                 account: "stripe-eu".to_owned(),
@@ -797,12 +803,12 @@ exit 0 (ok) in 44 s";
         let told = |undos: u64| {
             let kept = (1..=undos).map(|case| format!("C-{case}: it keeps that one")).collect();
             let lines = summary(&Summary { kept, ..sample() });
-            let begin = lines.iter().position(|line| line.starts_with("undone"));
+            let begin = lines.iter().position(|line| line.starts_with("kept"));
             begin.map(|begin| lines[begin..].to_vec()).unwrap_or_default()
         };
         assert!(told(0).is_empty());
         let lines = told(7);
-        assert_eq!(lines[0], "undone   C-1: it keeps that one");
+        assert_eq!(lines[0], "kept     C-1: it keeps that one");
         assert_eq!(lines[4], "         C-5: it keeps that one");
         assert_eq!(lines[5], "         and 2 others → tieout cases show");
         assert!(lines[6].starts_with("report"), "{lines:?}");

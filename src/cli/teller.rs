@@ -178,9 +178,11 @@ impl Teller {
             Event::Abandoned(run) => {
                 format!("tieout: {}", screen::abandoned(run))
             }
-            Event::Ended(summary)
-                if summary.exit != Exit::Ok && self.listener != Listener::Person =>
-            {
+            Event::Ended(summary) => {
+                self.hint(summary);
+                if summary.exit == Exit::Ok || self.listener == Listener::Person {
+                    return;
+                }
                 screen::last_line(summary)
             }
             _other => return,
@@ -195,10 +197,19 @@ impl Teller {
             out::stderr(&line);
         });
     }
+
+    /// What to do about a report that could not be written.
+    fn hint(&self, summary: &Summary) {
+        if let Some(hint) = &summary.hint {
+            out::stderr(&self.common.copyable(&format!("hint: {hint}")));
+        }
+    }
 }
 
 impl Drop for Teller {
     fn drop(&mut self) {
+        // A run that could not go on has told of what it decided, too.
+        self.lines.flush();
         self.bar.finish_and_clear();
     }
 }

@@ -120,15 +120,25 @@ impl ReportError {
             }
             Self::Unreadable { .. } => None,
             Self::Store { source, .. } => source.hint(),
-            Self::File { path, source, .. } => {
-                Some(format!("{}; then `tieout report build RUN`", mend(path, source)))
-            }
+            Self::File { .. } => Some(self.hint_of("RUN")),
             Self::Anew { .. } => {
                 Some("make room there, or let TMPDIR name another folder for it".to_owned())
             }
             Self::NotAReport { .. } | Self::Manifest { .. } => {
                 Some("build it again with `tieout report build RUN`".to_owned())
             }
+        }
+    }
+
+    /// The same of this run's report, which is to be built then.
+    pub fn hint_of(&self, run_id: &str) -> String {
+        let then = format!("`tieout report build {run_id}`");
+        match self {
+            Self::File { path, source, .. } => format!("{}; then {then}", mend(path, source)),
+            _another => match self.hint() {
+                Some(hint) => format!("{hint}; then {then}"),
+                None => then,
+            },
         }
     }
 

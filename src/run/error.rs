@@ -20,6 +20,8 @@ pub enum RunError {
     /// The report could not be written; every decision stands in the database.
     #[error("the run is complete and journalled, and its report could not be written")]
     Report {
+        /// The run.
+        run_id: String,
         /// Why.
         #[source]
         source: ReportError,
@@ -113,10 +115,10 @@ impl RunError {
             Self::Account { .. } | Self::Unreadable { .. } => Exit::Config,
             Self::NoSuchRow { .. } | Self::RunIdTaken { .. } => Exit::Usage,
             // Every decision stands; what is missing is the report, as a row is that nobody asked.
-            Self::Compare { .. } | Self::Report { source: ReportError::File { .. } } => {
+            Self::Compare { .. } | Self::Report { source: ReportError::File { .. }, .. } => {
                 Exit::Partial
             }
-            Self::Report { source: ReportError::Store { source, .. } } => store_exit(source),
+            Self::Report { source: ReportError::Store { source, .. }, .. } => store_exit(source),
             Self::Report { .. } | Self::Evidence { .. } | Self::Closed { .. } => Exit::Internal,
         }
     }
@@ -125,11 +127,7 @@ impl RunError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Store { source, .. } => source.hint(),
-            Self::Report { source: source @ ReportError::File { .. } } => source.hint(),
-            Self::Report { source } => {
-                let why = source.hint().map_or(String::new(), |hint| format!("{hint}; then "));
-                Some(format!("{why}`tieout report build RUN`"))
-            }
+            Self::Report { run_id, source } => Some(source.hint_of(run_id)),
             Self::Compare { .. } => {
                 Some("free the folder for temporary files, then run again with --all".to_owned())
             }
@@ -213,7 +211,7 @@ mod tests {
         assert!(text.starts_with("opening the database: the database at h/d"), "{text}");
         // A cause of other words is said.
         let source = ReportError::file("writing", std::path::Path::new("a.csv"))(refused());
-        let text = chain(&RunError::Report { source });
+        let text = chain(&RunError::Report { run_id: "r1".to_owned(), source });
         assert!(text.ends_with(&format!("writing a.csv failed: {why}")), "{text}");
     }
 
@@ -224,9 +222,12 @@ mod tests {
             (ErrorKind::PermissionDenied, "let this user write there"),
         ] {
             let source = ReportError::file("writing", std::path::Path::new("a.csv"))(kind.into());
-            let error = RunError::Report { source };
+            let error = RunError::Report { run_id: "r1".to_owned(), source };
             let hint = error.hint().unwrap();
-            assert!(hint.starts_with(part) && hint.ends_with("report build RUN`"), "{hint}");
+            assert!(
+                hint.starts_with(part) && hint.ends_with("; then `tieout report build r1`"),
+                "{hint}"
+            );
             assert_eq!(error.exit(), Exit::Partial);
         }
     }

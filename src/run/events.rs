@@ -168,6 +168,8 @@ pub struct Summary {
     pub kept: Vec<String>,
     /// The report's directory.
     pub report: Option<PathBuf>,
+    /// What to do where it could not be written.
+    pub hint: Option<String>,
     /// The audit chain's head.
     pub audit_head: Option<String>,
     /// What was asked of each account.

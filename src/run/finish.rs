@@ -72,12 +72,16 @@ pub async fn finish(
     let has_news = summary.decided > 0 || summary.lines.matched > 0 || summary.lines.new > 0;
     let has_news = has_news || !summary.compared.is_empty();
     if has_news && scene.options.report && is_whole {
-        let built = report(scene).await?;
-        if !built.untied.is_empty() {
-            summary.exit = summary.exit.or_stronger(Exit::Untied);
-            summary.untied = built.untied;
+        match report(scene).await {
+            Ok(built) => {
+                if !built.untied.is_empty() {
+                    summary.exit = summary.exit.or_stronger(Exit::Untied);
+                    summary.untied = built.untied;
+                }
+                summary.report = Some(built.dir);
+            }
+            Err(error) => without_report(&mut summary, &error, tell),
         }
-        summary.report = Some(built.dir);
     }
     if summary.decided == 0 && scene.options.tells_waiting {
         let tables: Vec<String> =
@@ -87,6 +91,16 @@ pub async fn finish(
     }
     tell(Event::Ended(Box::new(summary.clone())));
     Ok(summary)
+}
+
+/// The run is closed, and ends as every other does: whoever hears of it hears all that it did, and
+/// that its report is missing.
+fn without_report(summary: &mut Summary, error: &RunError, tell: Tell<'_>) {
+    let (exit, text) = (error.exit(), chain(error));
+    summary.exit = summary.exit.or_stronger(exit);
+    summary.not_examined.push(text.clone());
+    summary.hint = error.hint();
+    tell(Event::NotExamined { exit, text });
 }
 
 async fn close_failed(scene: &Scene<'_>, books: &Books, error: &RunError) {
@@ -172,6 +186,7 @@ fn summary(
         approvals_refused: books.refused,
         kept: books.kept.clone(),
         report: None,
+        hint: None,
         audit_head: None,
         accounts: books.notes.values().cloned().collect(),
         not_examined: books.not_examined.clone(),
@@ -326,6 +341,7 @@ fn notes(
         "totals": totals,
         "waits": books.counted.waits,
         "watched": watched,
+        "withheld": books.applied.1,
     })
     .to_string()
 }
@@ -335,5 +351,5 @@ async fn report(scene: &Scene<'_>) -> Result<Built, RunError> {
     let built = crate::report::build(scene.db, scene.run_id, &scene.setup.report_dir, &options);
     // Nothing more is written after this: the file is tidied while it is read.
     let (built, ()) = tokio::join!(built, scene.db.fold_log());
-    built.map_err(|source| RunError::Report { source })
+    built.map_err(|source| RunError::Report { run_id: scene.run_id.to_owned(), source })
 }

@@ -1,8 +1,9 @@
-//! What an undo by a success leaves in the row. tieout writes a reference only where there is none:
-//! what an undone decision wrote stays, and whoever decides by another object is told so wherever
-//! the undo is proposed, approved, carried out and shown.
+//! What a person's success leaves in the row. tieout writes a reference only where there is none:
+//! the row's own, or what an undone decision wrote, stays, and whoever decides by another object is
+//! told so wherever the decision is proposed, approved, carried out and shown.
 //!
-//! It reads what people decided and, where that does not tell, the journal; it writes nothing.
+//! It reads what the case shows, what people decided and, where that does not tell, the journal; it
+//! writes nothing.
 
 use std::collections::BTreeSet;
 
@@ -15,19 +16,34 @@ use crate::store::driver::Driver;
 use crate::store::error::StoreError;
 use crate::store::mapping::{SetSettings, TableSettings};
 use crate::store::people::{Approved, PeopleDriver, Proposal, ProposalState, What};
-use crate::store::records::Applied;
+use crate::store::records::{Applied, CaseRow, StoredInputs};
 
-/// The row of a case: its table and its key.
-type Row<'a> = (&'a str, &'a str);
+/// The row of a case.
+#[derive(Debug, Clone, Copy)]
+pub struct OfCase<'a> {
+    /// Its table.
+    pub table: &'a str,
+    /// Its key.
+    pub key: &'a str,
+    /// What the case shows of it.
+    pub evidence: Option<&'a str>,
+}
 
-/// What an undo that is proposed now would leave in the row. `proposals` are the case's.
+impl<'a> From<&'a CaseRow> for OfCase<'a> {
+    fn from(case: &'a CaseRow) -> Self {
+        Self { table: &case.table, key: &case.subject, evidence: case.evidence_sha256.as_deref() }
+    }
+}
+
+/// What a decision that is proposed now would leave in the row. `proposals`: the case's, where it
+/// is to undo what they ended as.
 ///
 /// # Errors
 /// Where the database cannot be read.
 pub async fn kept_if(
     db: &Database,
     tables: &[TableSettings],
-    row: Row<'_>,
+    row: OfCase<'_>,
     asked: (What, Option<&str>),
     proposals: &[Proposal],
 ) -> Result<Option<String>, StoreError> {
@@ -35,33 +51,32 @@ pub async fn kept_if(
     kept(db, tables, row, asked, &done).await
 }
 
-/// What this undo leaves, or left, in the row. `proposals` are the case's.
+/// What this decision leaves, or left, in the row. `proposals` are the case's.
 ///
 /// # Errors
 /// Where the database cannot be read.
 pub async fn kept_by(
     db: &Database,
     tables: &[TableSettings],
-    row: Row<'_>,
-    undo: &Proposal,
+    row: OfCase<'_>,
+    decision: &Proposal,
     proposals: &[Proposal],
 ) -> Result<Option<String>, StoreError> {
-    if !undo.undoes {
-        return Ok(None);
-    }
-    let is_earlier = |one: &&Proposal| is_done(one) && one.number < undo.number;
+    let is_earlier =
+        |one: &&Proposal| decision.undoes && is_done(one) && one.number < decision.number;
     let earlier: Vec<&Proposal> = proposals.iter().filter(is_earlier).collect();
-    kept(db, tables, row, (undo.what, undo.psp_reference.as_deref()), &earlier).await
+    let asked = (decision.what, decision.psp_reference.as_deref());
+    kept(db, tables, row, asked, &earlier).await
 }
 
-/// The same of the case's last decision, where that was an undo.
+/// The same of the case's last decision.
 ///
 /// # Errors
 /// Where the database cannot be read.
 pub async fn kept_by_last(
     db: &Database,
     tables: &[TableSettings],
-    row: Row<'_>,
+    row: OfCase<'_>,
     proposals: &[Proposal],
 ) -> Result<Option<String>, StoreError> {
     match proposals.iter().rfind(is_done) {
@@ -74,22 +89,20 @@ fn is_done(proposal: &&Proposal) -> bool {
     proposal.state == ProposalState::CarriedOut
 }
 
-/// Notes for the summary what undos that were to be carried out left in their rows.
+/// Notes for the summary what decisions that were to be carried out left in their rows.
 pub(super) async fn note_kept(
     scene: &Scene<'_>,
     books: &mut Books,
-    undos: &[Approved],
+    approved: &[Approved],
 ) -> Result<(), RunError> {
-    if undos.is_empty() {
-        return Ok(());
-    }
-    let (doing, tables) = ("reading what an undo left in its row", &scene.setup.tables);
-    for undo in undos {
-        let number = undo.proposal.case_number;
+    let (doing, tables) = ("reading what a decision left in its row", &scene.setup.tables);
+    for one in approved {
+        let number = one.proposal.case_number;
         let proposals = scene.db.proposals(&[number]).await.doing(doing)?;
-        let is_it = |one: &&Proposal| one.number == undo.proposal.number && is_done(one);
+        let is_it = |own: &&Proposal| own.number == one.proposal.number && is_done(own);
         let Some(done) = proposals.iter().find(is_it) else { continue };
-        let row = (undo.table.as_str(), undo.subject.as_str());
+        let (table, key) = (one.table.as_str(), one.subject.as_str());
+        let row = OfCase { table, key, evidence: one.evidence_sha256.as_deref() };
         let kept = kept_by(scene.db, tables, row, done, &proposals).await.doing(doing)?;
         books.kept.extend(kept.map(|kept| format!("C-{number}: {kept}")));
     }
@@ -100,13 +113,22 @@ pub(super) async fn note_kept(
 async fn kept(
     db: &Database,
     tables: &[TableSettings],
-    row: Row<'_>,
+    row: OfCase<'_>,
     (what, reference): (What, Option<&str>),
     earlier: &[&Proposal],
 ) -> Result<Option<String>, StoreError> {
-    let table = tables.iter().find(|known| known.name == row.0);
+    let table = tables.iter().find(|known| known.name == row.table);
     let Some(table) = table.filter(|_| what == What::Succeeded) else { return Ok(None) };
     let wanted = references_of(&table.set, Outcome::Succeeded);
+    let own = table.psp_reference.as_deref().filter(|column| wanted.contains(column));
+    if let (Some(column), Some(object)) = (own, reference)
+        && let Some(other) = own_reference(db, row).await?.filter(|other| other != object)
+    {
+        return Ok(Some(format!(
+            "the row has {other} in `{column}`, and keeps it (tieout writes a reference only \
+             where there is none); where it shall name {object}, write that into the row yourself"
+        )));
+    }
     let mut kept: BTreeSet<&str> = BTreeSet::new();
     for proposal in earlier {
         let Some(outcome) = outcome_of(proposal.what) else { continue };
@@ -123,10 +145,18 @@ async fn kept(
     let object = reference.unwrap_or("the object that it is marked with");
     Ok(Some(format!(
         "where the row has a reference in {} already, it keeps that one (tieout writes a \
-         reference only where there is none); where it shall name {object} and does not, write \
-         that into the row yourself",
+         reference only where there is none, and with another status alone); where it shall name \
+         {object} and does not, write that into the row yourself",
         names.join(" and ")
     )))
+}
+
+/// The row's own reference, as its case shows it.
+async fn own_reference(db: &Database, row: OfCase<'_>) -> Result<Option<String>, StoreError> {
+    let Some(hash) = row.evidence else { return Ok(None) };
+    let text = db.evidence(hash).await?;
+    let inputs = text.and_then(|text| serde_json::from_str::<StoredInputs>(&text).ok());
+    Ok(inputs.and_then(|inputs| inputs.row.psp_reference))
 }
 
 /// The columns that get a PSP's reference with this outcome.
@@ -150,11 +180,15 @@ fn outcome_of(what: What) -> Option<Outcome> {
 
 /// Whether a decision had a reference to write. A success always has one; of another end the record
 /// tells whether the PSP showed anything.
-async fn wrote_one(db: &Database, row: Row<'_>, proposal: &Proposal) -> Result<bool, StoreError> {
+async fn wrote_one(
+    db: &Database,
+    row: OfCase<'_>,
+    proposal: &Proposal,
+) -> Result<bool, StoreError> {
     if proposal.what == What::Succeeded {
         return Ok(true);
     }
-    let records = db.journal_of_row(row.0, row.1).await?;
+    let records = db.journal_of_row(row.table, row.key).await?;
     Ok(records.iter().any(|record| {
         proposal.ended_run.as_ref() == Some(&record.run_id)
             && record.reason == Reason::ByPerson

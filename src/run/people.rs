@@ -140,8 +140,8 @@ async fn carry_out(
         let page = page.doing("reading what people approved")?;
         let Some(last) = page.last() else { break };
         after = last.proposal.number;
-        let undos: Vec<Approved> =
-            page.iter().filter(|approved| approved.proposal.undoes).cloned().collect();
+        let is_success = |approved: &&Approved| approved.proposal.what == What::Succeeded;
+        let successes: Vec<Approved> = page.iter().filter(is_success).cloned().collect();
         let mut by_table: BTreeMap<usize, Vec<Approved>> = BTreeMap::new();
         for approved in page {
             if let Some(why) = approved.is_stale() {
@@ -161,7 +161,7 @@ async fn carry_out(
             let Some(table) = scene.tables.get(index) else { continue };
             Box::pin(rows(scene, books, table, some, tell)).await?;
         }
-        note_kept(scene, books, &undos).await?;
+        note_kept(scene, books, &successes).await?;
     }
     by_people::settle(scene, books, tell).await
 }

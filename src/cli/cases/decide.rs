@@ -222,7 +222,7 @@ impl Asked<'_> {
         let asked = (what, object.as_deref());
         let needs = needs_two(cases, asked, config, db).await?;
         let by = maker(cases, &needs, db).await?;
-        let kept = kept_of(cases, self.undoes.then_some(asked), config, db).await?;
+        let kept = kept_of(cases, (asked, self.undoes), config, db).await?;
         let says = |case: &CaseRow| {
             let eyes = match needs.get(&case.number).map(Second::why) {
                 Some(Some(why)) => format!("; another person approves it, since {why}"),

@@ -1,4 +1,4 @@
-//! What an undo leaves in its row, said to whoever proposes, approves and carries it out.
+//! What a decision leaves in its row, said to whoever proposes, approves and carries it out.
 
 use std::collections::HashMap;
 
@@ -11,43 +11,48 @@ use crate::store::database::Database;
 use crate::store::people::{Proposal, What};
 use crate::store::records::CaseRow;
 
-/// Of cases whose decisions are about to be undone so, where they are: what each leaves, by the
-/// case.
+/// Of cases that are about to be decided so, or whose decisions are to be undone: what that leaves,
+/// by the case.
 pub async fn kept_of(
     cases: &[CaseRow],
-    asked: Option<(What, Option<&str>)>,
+    (asked, undoes): ((What, Option<&str>), bool),
     config: &Config,
     db: &Database,
 ) -> Result<HashMap<i64, String>, Failure> {
-    let asked = asked.filter(|(what, _)| *what == What::Succeeded);
-    let Some(asked) = asked else { return Ok(HashMap::new()) };
-    let all = by_case(proposals_of(cases, db).await?);
+    let names_object = asked.1.is_some();
+    if asked.0 != What::Succeeded || !(undoes || names_object) {
+        return Ok(HashMap::new());
+    }
+    let all = match undoes {
+        true => by_case(proposals_of(cases, db).await?),
+        false => HashMap::new(),
+    };
     let mut told = HashMap::new();
     for case in cases {
         let proposals = all.get(&case.number).map(Vec::as_slice).unwrap_or_default();
-        let kept = kept_if(db, &config.tables, row_of(case), asked, proposals).await;
+        let kept = kept_if(db, &config.tables, case.into(), asked, proposals).await;
         told.extend(kept.map_err(|e| Failure::store(&e))?.map(|kept| (case.number, kept)));
     }
     Ok(told)
 }
 
-/// Says of undos what they leave. `cases`: theirs.
+/// Says of decisions what they leave. `cases`: theirs.
 pub async fn tell_kept(
-    undos: &[&Proposal],
+    decisions: &[&Proposal],
     cases: &[CaseRow],
     config: &Config,
     db: &Database,
 ) -> Result<(), Failure> {
-    let undone = |case: &&CaseRow| undos.iter().any(|one| is_its(one, case));
-    let cases: Vec<CaseRow> = cases.iter().filter(undone).cloned().collect();
+    let is_decided = |case: &&CaseRow| decisions.iter().any(|one| is_its(one, case));
+    let cases: Vec<CaseRow> = cases.iter().filter(is_decided).cloned().collect();
     if cases.is_empty() {
         return Ok(());
     }
     let all = by_case(proposals_of(&cases, db).await?);
     for case in &cases {
         let proposals = all.get(&case.number).map(Vec::as_slice).unwrap_or_default();
-        for undo in undos.iter().filter(|one| is_its(one, case)) {
-            let kept = kept_by(db, &config.tables, row_of(case), undo, proposals).await;
+        for decision in decisions.iter().filter(|one| is_its(one, case)) {
+            let kept = kept_by(db, &config.tables, case.into(), decision, proposals).await;
             if let Some(kept) = kept.map_err(|e| Failure::store(&e))? {
                 out::stderr(&format!("tieout: case C-{}: {kept}", case.number));
             }
@@ -56,13 +61,8 @@ pub async fn tell_kept(
     Ok(())
 }
 
-fn is_its(undo: &Proposal, case: &CaseRow) -> bool {
-    undo.undoes && undo.case_number == case.number
-}
-
-/// The row of a case: its table and its key.
-pub fn row_of(case: &CaseRow) -> (&str, &str) {
-    (case.table.as_str(), case.subject.as_str())
+fn is_its(decision: &Proposal, case: &CaseRow) -> bool {
+    decision.what == What::Succeeded && decision.case_number == case.number
 }
 
 fn by_case(proposals: Vec<Proposal>) -> HashMap<i64, Vec<Proposal>> {

@@ -8,7 +8,6 @@ use serde_json::json;
 
 use crate::cli::args::{Common, yes_or_no};
 use crate::cli::cases::decide::{body as proposal_body, seen_of, stale_text};
-use crate::cli::cases::kept::row_of;
 use crate::cli::cases::{body, find, money, number_of, subject};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
@@ -136,7 +135,7 @@ pub async fn read(number: i64, config: &Config, db: &Database) -> Result<Known, 
         evidence,
         notes: db.case_notes(number).await.map_err(failed)?,
         past: past_of(db, &case, &proposals).await.map_err(failed)?,
-        kept: kept_by_last(db, &config.tables, row_of(&case), &proposals).await.map_err(failed)?,
+        kept: kept_by_last(db, &config.tables, (&case).into(), &proposals).await.map_err(failed)?,
         proposals,
         links: db.case_links(number).await.map_err(failed)?,
         similar: with_undone(db, similar).await.map_err(failed)?,

@@ -13,7 +13,7 @@ use crate::report::advice::{action_after, bank_question, remedy, wants_look, wan
 use crate::report::duplicates::Captures;
 use crate::report::exceptions::shown;
 use crate::report::past::{Past, ended_as, past_of, with_undone};
-use crate::run::kept::{kept_by, kept_by_last, kept_if};
+use crate::run::kept::{OfCase, kept_by, kept_by_last, kept_if};
 use crate::run::people::second_needed_by;
 use crate::store::driver::Driver;
 use crate::store::people::{CaseLinks, CaseNote, PeopleDriver, Proposal, ProposalState, What};
@@ -113,10 +113,10 @@ async fn read(site: &Site, person: &Person, number: i64) -> Result<Known, Refuse
     };
     let proposals = db.proposals(&[number]).await?;
     let similar = db.similar_cases(&case, SIMILAR).await?;
-    let (tables, row) = (&site.config.tables, (case.table.as_str(), case.subject.as_str()));
+    let (tables, row) = (&site.config.tables, OfCase::from(&case));
     let open = proposals.iter().find(|one| one.state == ProposalState::Open);
     let keeps = match open {
-        Some(undo) => kept_by(db, tables, row, undo, &proposals).await?,
+        Some(decision) => kept_by(db, tables, row, decision, &proposals).await?,
         None => kept_if(db, tables, row, (What::Succeeded, None), &proposals).await?,
     };
     Ok(Known {

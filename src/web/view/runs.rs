@@ -6,10 +6,11 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::Value;
 
-use crate::cli::runs::{totals as noted_totals, waits, watched};
+use crate::cli::runs::{noted_totals, waits, watched, withheld};
 use crate::cli::screen::apart;
 use crate::model::count::counted;
 use crate::model::reason::Outcome;
+use crate::model::time::Instant;
 use crate::report::aging::AgingLine;
 use crate::report::tie::{TieLine, TieOut, currency_words};
 use crate::store::driver::Driver;
@@ -19,8 +20,8 @@ use crate::web::error::Refused;
 use crate::web::html::{El, Html, el, of_class};
 use crate::web::link::Link;
 use crate::web::page::{
-    Here, NOTHING, Page, amount, card, count, flush, id, row_head, scroll, scroll_of, small, th,
-    time, title,
+    Here, NOTHING, Page, amount, card, count, flush, id, note, row_head, scroll, scroll_of, small,
+    th, time, title,
 };
 use crate::web::sessions::Person;
 use crate::web::site::Site;
@@ -98,7 +99,9 @@ pub async fn page(site: &Rc<Site>, person: &Person, run: &str) -> Result<Respons
     let page = Page::of(site, person, Here::Runs, heading.clone())
         .with(title(heading, beside))
         .with(head(&run))
+        .with(gone(person.db.pruned_at(&run.id).await?))
         .with(not_examined(&notes))
+        .with(withheld(&notes).map(|words| note("note warn", format!("Withheld: {words}."))))
         .with(ties(&run, &tie, &shown))
         .with(aged)
         .with(downloads(report.as_ref()));
@@ -119,6 +122,14 @@ fn head(run: &RunRow) -> El {
         ("tieout", Html::from(&run.version)),
     ];
     of_class("section", "card").then(facts(pairs))
+}
+
+/// That nobody can count anew what is shown.
+fn gone(pruned_at: Option<Instant>) -> Option<El> {
+    let at = pruned_at?;
+    let words = Html::from("Its records were pruned ");
+    let rest = "; what it counted at its end is shown, where it noted that.";
+    Some(note("note", words.with(time(at)).with(rest)))
 }
 
 /// What did not come about, loudest of all.

@@ -27,6 +27,7 @@ on_both_databases!(
     a_row_that_gave_up_is_handed_back_by_a_person,
     an_end_by_a_person_is_undone_by_another_decision,
     an_undo_says_that_the_row_keeps_its_reference,
+    a_success_by_another_object_says_that_the_row_keeps_its_own,
     an_undo_says_nothing_of_a_reference_that_nobody_wrote,
     a_hand_back_that_nobody_could_take_is_none,
     what_ends_a_case_ends_what_is_proposed_of_it,
@@ -78,9 +79,12 @@ async fn twice(engine: Engine, words: Words) -> Shop {
     twice_in(Shop::open_with(engine, words).await).await
 }
 
-async fn twice_in(mut shop: Shop) -> Shop {
+async fn twice_in(shop: Shop) -> Shop {
+    captured_twice(shop, Payment::stuck(1)).await
+}
+
+async fn captured_twice(mut shop: Shop, payment: Payment) -> Shop {
     shop.background(60).await;
-    let payment = Payment::stuck(1);
     shop.insert(std::slice::from_ref(&payment)).await;
     let again = Seed { id: Some("pi_11".to_owned()), ..payment.captured() };
     shop.plant(vec![payment.captured(), again]);
@@ -557,14 +561,41 @@ async fn an_undo_says_that_the_row_keeps_its_reference(engine: Engine) {
     confirmed(&shop, &back).await.ended(0);
     confirmed(&shop, &[APPROVE, &["--later"]].concat()).await.ended(0);
     let told = shop.tieout(&["run", "-v"]).await.ended(0).stdout;
-    assert!(told.contains(&format!("undone   C-1: {keeps}")), "{told}");
+    assert!(told.contains(&format!("kept     C-1: {keeps}")), "{told}");
     assert!(told.contains("where it shall name pi_1 and does not"), "{told}");
     let told = shop.tieout(&["run", "-v"]).await.ended(0).stdout;
-    assert!(!told.contains("undone"), "{told}");
+    assert!(!told.contains("kept  "), "{told}");
     // Of another end there is nothing to say.
     let failed = ["cases", "undo", "C-1", "--as", "failed", "--why", "x", "--dry-run"];
     let said = shop.tieout(&failed).await.ended(0).stdout;
     assert!(!said.contains("has a reference"), "{said}");
+    shop.check(false).await;
+}
+
+/// A payment was refunded and the other one stays: the row names the one that it stored itself.
+async fn a_success_by_another_object_says_that_the_row_keeps_its_own(engine: Engine) {
+    let shop = Shop::open_with(engine, words()).await;
+    let stored = Payment { psp_ref: Some("pi_1".to_owned()), ..Payment::stuck(1) };
+    let shop = captured_twice(shop, stored).await;
+    let keeps = "the row has pi_1 in `psp_ref`, and keeps it";
+    let name = "where it shall name pi_11, write that into the row yourself";
+    for (object, is_told) in [("pi_1", false), ("pi_11", true)] {
+        let args = ["cases", "propose", "C-1", "--as", "succeeded", "--why", "x"];
+        let object = ["--object", object, "--dry-run"];
+        let said = shop.tieout(&[&args[..], &object].concat()).await.ended(0).stdout;
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(said.contains(keeps) && said.contains(name), is_told, "{said}");
+    }
+    let other =
+        ["cases", "propose", "C-1", "--as", "succeeded", "--object", "pi_11", "--why", "that one"];
+    confirmed(&shop, &other).await.ended(0);
+    confirmed(&shop, &[APPROVE, &["--later"]].concat()).await.ended(0);
+    let told = shop.tieout(&["run", "-v"]).await.ended(0).stdout;
+    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains(keeps) && told.contains(name), "{told}");
+    assert_eq!(shop.texts("select psp_ref from payments where id = 1").await, ["pi_1"]);
+    let shown = shown_of_one(&shop).await;
+    assert!(shown.contains(keeps), "{shown}");
     shop.check(false).await;
 }
 

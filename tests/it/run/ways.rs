@@ -108,6 +108,8 @@ async fn what_a_mode_withheld_is_told(engine: Engine) {
     let ran = shop.tieout(&["run", "--verbose"]).await.ended(0);
     let told = "withheld 3 rows by the mode: nothing was written or handed back";
     assert!(ran.stdout.lines().any(|line| line == told), "{}", ran.stdout);
+    let shown = shop.tieout(&["runs", "show"]).await.ended(0).stdout;
+    assert!(shown.lines().any(|line| line == told), "{shown}");
     assert_eq!(shop.status(1).await, "processing");
     shop.check(false).await;
 }
@@ -797,12 +799,17 @@ async fn a_report_that_cannot_be_written_is_made_later(engine: Engine) {
     std::fs::write(&in_its_place, "a file").unwrap();
     let ran = shop.run().await.ended(3);
     assert!(ran.stderr.contains("its report could not be written"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("tieout report build RUN"), "{}", ran.stderr);
+    // All else is told as by every run, and this run is named.
+    assert_eq!(ran.of_type("verdict").len(), 2);
+    let end = ran.of_type("run_end").remove(0);
+    assert_eq!((&end["exit"], &end["report"]), (&3.into(), &serde_json::Value::Null), "{end}");
+    let run = end["run_id"].as_str().unwrap();
+    assert!(ran.stderr.contains(&format!("then `tieout report build {run}`")), "{}", ran.stderr);
+    assert!(ran.stderr.contains(&format!("tieout: run {run} exit=3")), "{}", ran.stderr);
     assert!(ran.stderr.contains("reports is a file, and stands where a folder"), "{}", ran.stderr);
     assert_eq!(shop.status(1).await, "paid");
     std::fs::remove_file(&in_its_place).unwrap();
-    let run = shop.texts("select max(id) from tieout_runs").await.remove(0);
-    shop.tieout(&["report", "build", &run]).await.ended(0);
+    shop.tieout(&["report", "build", run]).await.ended(0);
     shop.tieout(&["report", "verify", &run]).await.ended(0);
     shop.check(false).await;
 }
