@@ -54,7 +54,7 @@ const TABLES_SHOWN: usize = 5;
 const VALUES_SHOWN: usize = 20;
 
 /// Options of `config init`.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct Args {
     /// The database: postgres://…, sqlite:FILE
     #[arg(long, value_name = "URL", env = names::INIT_URL, help_heading = "Database")]
@@ -143,11 +143,14 @@ pub struct Args {
     /// The zone that finance closes its days in
     #[arg(long, value_name = "ZONE", env = names::INIT_TIMEZONE, help_heading = "File")]
     timezone: Option<String>,
-    /// Where the file goes
+    /// Where the file goes [default: that of --config, or tieout.toml]
     #[arg(
-        long, value_name = "FILE", env = names::INIT_OUTPUT, value_parser = path(),
-        default_value = FILE_NAME, help_heading = "File"
+        long = "output", value_name = "FILE", env = names::INIT_OUTPUT, value_parser = path(),
+        help_heading = "File"
     )]
+    named_output: Option<PathBuf>,
+    /// The same, or where it goes else.
+    #[arg(skip)]
     output: PathBuf,
     /// Write over a file that is there
     #[arg(long, env = names::INIT_FORCE, value_parser = yes_or_no, help_heading = "File")]
@@ -159,6 +162,9 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, common: &Common) -> Result<Exit, Failure> {
+    let output = args.named_output.as_deref().or(common.config());
+    let output = output.unwrap_or(Path::new(FILE_NAME)).to_path_buf();
+    let args = &Args { output, ..args.clone() };
     if args.output.exists() && !args.force {
         let text = format!("{} is there already; nothing was written", args.output.display());
         let hint = "--force to write over it, or --output another";

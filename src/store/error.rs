@@ -262,10 +262,23 @@ fn no_right_there(asker: Option<&Asker>) -> String {
 }
 
 /// What to do about a schema that is not there.
+/// Said of a session that was opened to look.
+pub const READ_ONLY_SESSIONS: &str = "sessions of this role or database are read-only";
+
 fn other_schema(known: &[String]) -> String {
-    let shown: Vec<&str> = known.iter().take(SCHEMAS_NAMED).map(String::as_str).collect();
+    let shown: Vec<String> = known.iter().take(SCHEMAS_NAMED).map(|name| in_path(name)).collect();
     let more = if known.len() > shown.len() { ", …" } else { "" };
     format!("correct search_path in tieout.toml; the database has {}{more}", shown.join(", "))
+}
+
+/// A schema as a search path has it: PostgreSQL reads a name without quotes in small letters.
+fn in_path(name: &str) -> String {
+    let is_plain = |c: char| matches!(c, 'a'..='z' | '0'..='9' | '_');
+    let is_bare = name.chars().all(is_plain) && !name.starts_with(|c: char| c.is_ascii_digit());
+    match is_bare {
+        true => name.to_owned(),
+        false => format!("\"{}\"", name.replace('"', "\"\"")),
+    }
 }
 
 impl StoreError {
@@ -312,6 +325,10 @@ impl StoreError {
             Self::ReadOnly { detail } if detail.contains("readonly database") => {
                 "let the user that runs tieout write the file and its folder (SQLite keeps its log \
                  beside it)"
+            }
+            Self::ReadOnly { detail } if detail == READ_ONLY_SESSIONS => {
+                "let [database] name a login whose sessions may write \
+                 (default_transaction_read_only); a dry run needs no other"
             }
             Self::ReadOnly { .. } => {
                 "point [database] url at the primary: a replica lags, and lag looks like absence"
@@ -371,6 +388,7 @@ mod tests {
         let unreachable = |source| StoreError::Unreachable { address: "h/d".to_owned(), source };
         for (error, part) in [
             (read_only("the server is a replica"), "at the primary"),
+            (read_only(READ_ONLY_SESSIONS), "a login whose sessions may write"),
             (
                 read_only("opening a run: attempt to write a readonly database"),
                 "write the file and its folder",
@@ -422,6 +440,9 @@ mod tests {
     #[test]
     fn a_schema_that_is_not_there_is_told_with_those_that_are() {
         let known = (0..12).map(|n| format!("s{n}")).collect();
+        for (name, want) in [("shop", "shop"), ("Shop", "\"Shop\""), ("a\"b", "\"a\"\"b\"")] {
+            assert_eq!(in_path(name), want);
+        }
         let error = StoreError::NoSchema { name: "shpo".to_owned(), known };
         assert_eq!(error.class(), StoreErrorClass::Config);
         assert!(error.to_string().contains("no schema `shpo`, which search_path"), "{error}");

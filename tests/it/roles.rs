@@ -403,6 +403,24 @@ async fn what_people_say_is_said_now() {
 
 /// What two people decided no schedule's login turns down; what nobody approved ends with its case,
 /// and not before.
+/// The server passes over a schema that a login may not look into, as if nothing were in it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schema_that_may_not_be_looked_into_is_not_taken_for_an_empty_one() {
+    let mut shop = shop().await;
+    shop.under_role("run").await;
+    shop.run().await.ended(0);
+    let schema = shop.raw.one("select current_schema()::text").await;
+    shop.raw.execute(&format!("revoke usage on schema {schema} from public")).await;
+    shop.raw.execute(&format!("revoke usage on schema {schema} from tieout_suite_run")).await;
+    for command in ["run", "doctor"] {
+        let ran = shop.tieout(&[command]).await;
+        let said = format!("{}{}", ran.stdout, ran.stderr);
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(&format!("permission denied for schema {schema}")), "{said}");
+        assert!(!said.contains("db migrate"), "{said}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_login_for_runs_rejects_nothing() {
     let mut shop = shop().await;

@@ -42,12 +42,7 @@ fn differ(one: &FilterSettings, other: &FilterSettings) -> bool {
         return false;
     }
     match (one.values, other.values) {
-        // Some columns take `a` for `A`.
-        (Values::Only(one), Values::Only(other)) => {
-            let has =
-                |value: &FilterValue| other.iter().any(|b| b.0.eq_ignore_ascii_case(&value.0));
-            !one.iter().any(has)
-        }
+        (Values::Only(one), Values::Only(other)) => !one.iter().any(|value| other.contains(value)),
         (Values::Only(only), Values::AllBut(but)) | (Values::AllBut(but), Values::Only(only)) => {
             only.iter().all(|value| but.contains(value))
         }
@@ -72,7 +67,7 @@ mod tests {
         for (one, other, want) in [
             ("{ column = 'k', in = ['a'] }", "{ column = 'k', in = ['b', 'c'] }", true),
             ("{ column = 'k', in = ['a', 'b'] }", "{ column = 'k', in = ['b'] }", false),
-            ("{ column = 'k', in = ['a'] }", "{ column = 'k', in = ['A'] }", false),
+            ("{ column = 'k', in = ['eur'] }", "{ column = 'k', in = ['EUR'] }", true),
             ("{ column = 'k', in = ['a'] }", "{ column = 'j', in = ['b'] }", false),
             ("{ column = 'k', in = ['a'] }", "{ column = 'k', not_in = ['a', 'b'] }", true),
             ("{ column = 'k', not_in = ['a'] }", "{ column = 'k', in = ['a', 'b'] }", false),

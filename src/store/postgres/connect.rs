@@ -12,7 +12,7 @@ use chrono::TimeDelta;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow, PgSslMode};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, Row as _};
 
-use crate::store::error::StoreError;
+use crate::store::error::{READ_ONLY_SESSIONS, StoreError};
 use crate::store::postgres::errors::{answered, failed, shown};
 use crate::store::settings::{DatabaseSettings, odd_address, shown_address};
 
@@ -234,8 +234,7 @@ impl Session {
             return Err(StoreError::ReadOnly { detail: "the server is a replica".to_owned() });
         }
         if self.is_read_only && !rehearses {
-            let detail = "sessions of this role or database are read-only".to_owned();
-            return Err(StoreError::ReadOnly { detail });
+            return Err(StoreError::ReadOnly { detail: READ_ONLY_SESSIONS.to_owned() });
         }
         Ok(())
     }
@@ -344,6 +343,12 @@ fn refused(error: sqlx::Error, address: &str) -> StoreError {
         "08P01" if is_about_startup(&error) => StoreError::Pooler { detail: message },
         code if code.starts_with("28") => StoreError::Refused { address, message },
         "3D000" => StoreError::Setting { field: "url".to_owned(), problem: message },
+        "22023" if message.contains("search_path") => {
+            let how = "schemas stand between commas; one with a blank or a capital letter in its \
+                       name stands in double quotes";
+            let problem = format!("{message}: {how}");
+            StoreError::Setting { field: "search_path".to_owned(), problem }
+        }
         _other => StoreError::Unreachable { address, source: error },
     }
 }

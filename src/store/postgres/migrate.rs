@@ -71,7 +71,30 @@ pub(super) async fn state(pool: &PgPool) -> Result<(i64, i64), StoreError> {
             .await;
     match found {
         Ok(found) => Ok((found, wanted)),
-        Err(error) if answered(&error).is_some_and(|pg| pg.code() == "42P01") => Ok((0, wanted)),
-        Err(error) => Err(failed("reading the schema's number")(error)),
+        Err(error) if answered(&error).is_some_and(|pg| pg.code() == "42P01") => {
+            see_schema(pool).await?;
+            Ok((0, wanted))
+        }
+        Err(error) => Err(failed(READING)(error)),
     }
+}
+
+const READING: &str = "reading the schema's number";
+
+/// A schema of the search path that has tieout's tables, and that this login may not look into.
+const CLOSED: &str = "\
+select n.nspname::text from pg_class c join pg_namespace n on n.oid = c.relnamespace
+where c.relname = 'tieout_migrations' and not has_schema_privilege(n.oid, 'usage')
+and n.nspname = any (string_to_array(
+    replace(replace(current_setting('search_path'), '\"', ''), ', ', ','), ','))
+limit 1";
+
+/// Refuses a schema that the server passes over for want of a right: the tables are there.
+async fn see_schema(pool: &PgPool) -> Result<(), StoreError> {
+    let closed: Option<String> =
+        sqlx::query_scalar(CLOSED).fetch_optional(pool).await.map_err(failed(READING))?;
+    let Some(schema) = closed else { return Ok(()) };
+    let message = format!("permission denied for schema {schema}");
+    let code = Some("42501".to_owned());
+    Err(StoreError::Query { doing: READING, message, code, detail: None, asker: None })
 }

@@ -209,9 +209,12 @@ async fn a_booking_names_its_payout_or_its_row_in_its_text(engine: Engine) {
     std::fs::write(inbox.path().join("stmt.xml"), with_texts("S1", &said)).unwrap();
     let ran = shop.run().await;
     assert_eq!(ran.verdict(10), "succeeded settled");
-    // The tag of the one stands within the other's, and not in the line.
-    assert_eq!(ran.verdict(1), "wait within_grace");
-    assert_eq!(ran.verdict(2), "wait within_grace");
+    // The tag of the one stands within the other's, and not in the line. On a slow machine its
+    // call can arrive no more by now.
+    for waiting in [1, 2] {
+        let verdict = ran.verdict(waiting);
+        assert!(["wait within_grace", "wait absence_unproven"].contains(&&*verdict), "{verdict}");
+    }
     assert_eq!(ran.verdict(7), "succeeded settled");
     assert_eq!(
         lines(&shop).await[6..],
