@@ -65,7 +65,8 @@ fn standing(folder: &Path) -> Option<&Path> {
         true => Path::new("."),
         false => folder,
     });
-    folders.find(|folder| folder.exists())
+    // A link is there even where what it leads to is not.
+    folders.find(|folder| folder.symlink_metadata().is_ok())
 }
 
 /// Who makes a place one that can be written to: nobody writes into a file as into a folder.
@@ -75,6 +76,10 @@ fn writer(there: &Path, setting: &str) -> String {
     let whole = whole.display();
     match there.is_dir() {
         true => format!("let this user write {whole}, or set {setting}"),
+        false if !there.exists() => format!(
+            "{whole} is a link, and what it leads to is not there: make that folder, or set \
+             {setting} to another one"
+        ),
         false => format!(
             "{whole} is a file, and stands where a folder is needed: move it away, or set \
              {setting} to another folder"
@@ -133,6 +138,18 @@ mod tests {
         let next = next.as_deref().unwrap();
         assert!(next.contains("move it away, or set report.dir"), "{next}");
         assert!(!next.contains("let this user write"), "{next}");
+    }
+
+    #[test]
+    fn a_link_to_nothing_is_no_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("reports");
+        std::os::unix::fs::symlink(folder.path().join("gone"), &link).unwrap();
+        let mut found = Vec::new();
+        look(&link, &mut |finding| found.push(finding));
+        let Finding { text, next, .. } = found.first().unwrap();
+        assert!(text.ends_with(&format!("{} is no folder", link.display())), "{text}");
+        assert!(next.as_deref().unwrap().contains("what it leads to is not there"), "{next:?}");
     }
 
     #[test]
