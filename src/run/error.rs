@@ -24,7 +24,7 @@ pub enum RunError {
         run_id: String,
         /// Why.
         #[source]
-        source: ReportError,
+        source: Box<ReportError>,
     },
     /// An account's settings do not work.
     #[error("account `{account}` cannot be used; no row was looked at")]
@@ -115,11 +115,13 @@ impl RunError {
             Self::Account { .. } | Self::Unreadable { .. } => Exit::Config,
             Self::NoSuchRow { .. } | Self::RunIdTaken { .. } => Exit::Usage,
             // Every decision stands; what is missing is the report, as a row is that nobody asked.
-            Self::Compare { .. } | Self::Report { source: ReportError::File { .. }, .. } => {
-                Exit::Partial
-            }
-            Self::Report { source: ReportError::Store { source, .. }, .. } => store_exit(source),
-            Self::Report { .. } | Self::Evidence { .. } | Self::Closed { .. } => Exit::Internal,
+            Self::Compare { .. } => Exit::Partial,
+            Self::Report { source, .. } => match &**source {
+                ReportError::File { .. } => Exit::Partial,
+                ReportError::Store { source, .. } => store_exit(source),
+                _ours => Exit::Internal,
+            },
+            Self::Evidence { .. } | Self::Closed { .. } => Exit::Internal,
         }
     }
 
@@ -211,7 +213,7 @@ mod tests {
         assert!(text.starts_with("opening the database: the database at h/d"), "{text}");
         // A cause of other words is said.
         let source = ReportError::file("writing", std::path::Path::new("a.csv"))(refused());
-        let text = chain(&RunError::Report { run_id: "r1".to_owned(), source });
+        let text = chain(&RunError::Report { run_id: "r1".to_owned(), source: Box::new(source) });
         assert!(text.ends_with(&format!("writing a.csv failed: {why}")), "{text}");
     }
 
@@ -222,7 +224,7 @@ mod tests {
             (ErrorKind::PermissionDenied, "let this user write there"),
         ] {
             let source = ReportError::file("writing", std::path::Path::new("a.csv"))(kind.into());
-            let error = RunError::Report { run_id: "r1".to_owned(), source };
+            let error = RunError::Report { run_id: "r1".to_owned(), source: Box::new(source) };
             let hint = error.hint().unwrap();
             assert!(
                 hint.starts_with(part) && hint.ends_with("; then `tieout report build r1`"),

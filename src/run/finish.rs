@@ -351,5 +351,8 @@ async fn report(scene: &Scene<'_>) -> Result<Built, RunError> {
     let built = crate::report::build(scene.db, scene.run_id, &scene.setup.report_dir, &options);
     // Nothing more is written after this: the file is tidied while it is read.
     let (built, ()) = tokio::join!(built, scene.db.fold_log());
-    built.map_err(|source| RunError::Report { run_id: scene.run_id.to_owned(), source })
+    built.map_err(|source| {
+        let (run_id, source) = (scene.run_id.to_owned(), Box::new(source));
+        RunError::Report { run_id, source }
+    })
 }

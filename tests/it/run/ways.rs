@@ -810,7 +810,7 @@ async fn a_report_that_cannot_be_written_is_made_later(engine: Engine) {
     assert_eq!(shop.status(1).await, "paid");
     std::fs::remove_file(&in_its_place).unwrap();
     shop.tieout(&["report", "build", run]).await.ended(0);
-    shop.tieout(&["report", "verify", &run]).await.ended(0);
+    shop.tieout(&["report", "verify", run]).await.ended(0);
     shop.check(false).await;
 }
 
