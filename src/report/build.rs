@@ -5,12 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use chrono_tz::Tz;
 
 use crate::model::count::counted;
 use crate::report::aging;
-use crate::report::captured::captured;
+use crate::report::aside::side_by_side;
+use crate::report::captured::{Captured, captured};
 use crate::report::cells::{Cell, Dialect};
 use crate::report::columns::{
     AGING, BRIDGE, COMPARED, EXCEPTIONS, INPUTS, MATCHED, PAYOUTS, RECONCILIATION, SUMMARY, Sheet,
@@ -43,9 +45,6 @@ type Booked = BTreeMap<PayoutKey, StoredLine>;
 
 /// Files read at once, each with its lines added up.
 const FILES: i64 = 100;
-
-/// Records written before the database's answers are looked at again.
-const WRITTEN_AT_ONCE: usize = 64;
 
 /// How a report is written.
 #[derive(Debug, Clone, Copy)]
@@ -114,7 +113,7 @@ pub async fn build<S: Source>(
 ) -> Result<Built, ReportError> {
     let run = source.run(run_id).await.map_err(ReportError::store(run_id))?;
     let run = run.ok_or_else(|| ReportError::NoRun { run_id: run_id.to_owned() })?;
-    let facts = Facts::read(run, options.timezone)?;
+    let facts = Arc::new(Facts::read(run, options.timezone)?);
     let totals = source.run_totals(run_id).await.map_err(ReportError::store(run_id))?;
     let tie = tie_out(&totals);
     let place = Place::begin(root, facts.business_date, run_id)?;
@@ -163,12 +162,14 @@ pub async fn build<S: Source>(
 /// The pass over the journal: `transitions.csv` as it comes, the two sorted files after it.
 async fn stream<S: Source>(
     source: &S,
-    facts: &Facts,
+    facts: &Arc<Facts>,
     folder: &Path,
     options: &BuildOptions,
     written: &mut Written,
 ) -> Result<Totals, ReportError> {
-    let mut pass = Pass {
+    let pass = Pass {
+        facts: Arc::clone(facts),
+        folder: folder.to_path_buf(),
         transitions: CsvFile::create(folder, &TRANSITIONS, options.dialect)?,
         reconciliation: CsvFile::create(folder, &RECONCILIATION, options.dialect)?,
         by_row: Sorter::new(folder, "reconciliation", options.sort_budget),
@@ -176,24 +177,30 @@ async fn stream<S: Source>(
         totals: Totals::default(),
     };
     let run_id = &facts.run.id;
-    let read = async |after| {
-        let page = source.journal_of_run(run_id, after, PAGE).await;
-        page.map_err(ReportError::store(run_id))
-    };
-    let mut page = read(None).await?;
-    while let Some(last) = page.last() {
-        // The database works elsewhere: it reads the next page while this one is written.
-        let next = read(Some((last.writer.clone(), last.seq)));
-        let (next, taken) = tokio::join!(biased; next, pass.take(source, &page, facts, folder));
-        taken?;
-        page = next?;
-    }
-    let Pass { transitions, mut reconciliation, by_row, by_case, mut totals } = pass;
-    written.take(transitions)?;
-    for pair in by_row.finish()? {
-        reconciliation.put(&pair?.1)?;
-    }
-    written.take(reconciliation)?;
+    let passed = side_by_side(
+        folder,
+        move |pages| pass.take_all(pages),
+        async |to| {
+            let mut after = None;
+            loop {
+                let page = source.journal_of_run(run_id, after, PAGE).await;
+                let page = page.map_err(ReportError::store(run_id))?;
+                let Some(last) = page.last() else { return Ok(()) };
+                after = Some((last.writer.clone(), last.seq));
+                let mut records = Vec::with_capacity(page.len());
+                for record in page {
+                    let several = captured(source, &record).await?;
+                    records.push((record, several));
+                }
+                // Where nobody takes it, whoever should have says why.
+                if to.send(records).await.is_err() {
+                    return Ok(());
+                }
+            }
+        },
+    );
+    let Passed { files, by_case, mut totals } = passed.await?;
+    files.into_iter().try_for_each(|file| written.take(file))?;
     let shelf = Shelf { source, facts, folder, options };
     shelf.write_exceptions(by_case, &mut totals, written).await?;
     Ok(totals)
@@ -201,6 +208,8 @@ async fn stream<S: Source>(
 
 /// What the journal's records go into.
 struct Pass {
+    facts: Arc<Facts>,
+    folder: PathBuf,
     transitions: CsvFile,
     reconciliation: CsvFile,
     by_row: Sorter,
@@ -208,27 +217,36 @@ struct Pass {
     totals: Totals,
 }
 
+/// What they came to.
+struct Passed {
+    files: Vec<CsvFile>,
+    by_case: Sorter,
+    totals: Totals,
+}
+
 impl Pass {
-    async fn take<S: Source>(
-        &mut self,
-        source: &S,
-        page: &[JournalRow],
-        facts: &Facts,
-        folder: &Path,
-    ) -> Result<(), ReportError> {
-        for some in page.chunks(WRITTEN_AT_ONCE) {
-            for record in some {
-                let several = captured(source, record).await?;
-                self.totals.add(record, &several);
-                self.transitions.write(&rows::transition(record, facts))?;
-                let cells = rows::reconciliation(record, &several, facts);
-                let line = self.reconciliation.render(&cells);
-                self.by_row.push(rows::order(record), line)?;
-                if exceptions::is_exception(record) {
-                    self.by_case.push(exceptions::order(record), draft(record, folder)?)?;
-                }
-            }
-            tokio::task::yield_now().await;
+    fn take_all(
+        mut self,
+        pages: impl Iterator<Item = Vec<(JournalRow, Captured)>>,
+    ) -> Result<Passed, ReportError> {
+        for (record, several) in pages.flatten() {
+            self.take(&record, &several)?;
+        }
+        let Self { transitions, mut reconciliation, by_row, by_case, totals, .. } = self;
+        for pair in by_row.finish()? {
+            reconciliation.put(&pair?.1)?;
+        }
+        Ok(Passed { files: vec![transitions, reconciliation], by_case, totals })
+    }
+
+    fn take(&mut self, record: &JournalRow, several: &Captured) -> Result<(), ReportError> {
+        self.totals.add(record, several);
+        self.transitions.write(&rows::transition(record, &self.facts))?;
+        let cells = rows::reconciliation(record, several, &self.facts);
+        let line = self.reconciliation.render(&cells);
+        self.by_row.push(rows::order(record), line)?;
+        if exceptions::is_exception(record) {
+            self.by_case.push(exceptions::order(record), draft(record, &self.folder)?)?;
         }
         Ok(())
     }
@@ -236,39 +254,53 @@ impl Pass {
 
 /// What the lines that became rows' own go into.
 struct Matched {
+    facts: Arc<Facts>,
+    folder: PathBuf,
+    file: CsvFile,
     booked: Booked,
     by_row: Sorter,
+    totals: Totals,
 }
 
 impl Matched {
-    async fn take(
-        &mut self,
-        page: &[LineOfRun],
-        totals: &mut Totals,
-        folder: &Path,
-    ) -> Result<(), ReportError> {
-        for some in page.chunks(WRITTEN_AT_ONCE) {
-            for own in some {
-                totals.add_matched(&own.line);
-                let row = own.line.row.as_ref().filter(|(table, _)| table == PAYOUT_TABLE);
-                if let Some(key) = row.and_then(|(_, key)| PayoutKey::parse(key)) {
-                    self.booked.insert(key, own.line.clone());
-                }
-                let draft = lines::Draft::of(own);
-                let bytes = serde_json::to_vec(&draft);
-                let bytes = bytes.map_err(json_failed("writing", folder))?;
-                self.by_row.push(draft.order(), bytes)?;
-            }
-            tokio::task::yield_now().await;
+    fn take_all(
+        mut self,
+        pages: impl Iterator<Item = Vec<LineOfRun>>,
+    ) -> Result<(CsvFile, Booked, Totals), ReportError> {
+        for own in pages.flatten() {
+            self.take(&own)?;
         }
-        Ok(())
+        let Self { facts, folder, mut file, booked, by_row, totals } = self;
+        let mut grouper = lines::Grouper::default();
+        for pair in by_row.finish()? {
+            let draft = serde_json::from_slice(&pair?.1);
+            let draft = draft.map_err(json_failed("reading", &folder))?;
+            if let Some(cells) = grouper.push(draft, &facts) {
+                file.write(&cells)?;
+            }
+        }
+        if let Some(cells) = grouper.finish(&facts) {
+            file.write(&cells)?;
+        }
+        Ok((file, booked, totals))
+    }
+
+    fn take(&mut self, own: &LineOfRun) -> Result<(), ReportError> {
+        self.totals.add_matched(&own.line);
+        let row = own.line.row.as_ref().filter(|(table, _)| table == PAYOUT_TABLE);
+        if let Some(key) = row.and_then(|(_, key)| PayoutKey::parse(key)) {
+            self.booked.insert(key, own.line.clone());
+        }
+        let draft = lines::Draft::of(own);
+        let bytes = serde_json::to_vec(&draft).map_err(json_failed("writing", &self.folder))?;
+        self.by_row.push(draft.order(), bytes)
     }
 }
 
 /// What the files about lines and files are written from.
 struct Shelf<'a, S> {
     source: &'a S,
-    facts: &'a Facts,
+    facts: &'a Arc<Facts>,
     folder: &'a Path,
     options: &'a BuildOptions,
 }
@@ -309,30 +341,32 @@ impl<S: Source> Shelf<'_, S> {
         totals: &mut Totals,
         written: &mut Written,
     ) -> Result<Booked, ReportError> {
-        let by_row = Sorter::new(self.folder, "matched", self.options.sort_budget);
-        let mut matched = Matched { booked: Booked::new(), by_row };
-        let mut page = self.lines(LinesOfRun::Matched, None).await?;
-        while let Some(last) = page.last() {
-            // The database works elsewhere: it reads the next page while this one is taken in.
-            let next = self.lines(LinesOfRun::Matched, Some(last.line.place));
-            let taken = matched.take(&page, totals, self.folder);
-            let (next, taken) = tokio::join!(biased; next, taken);
-            taken?;
-            page = next?;
-        }
-        let Matched { booked, by_row } = matched;
-        let mut file = CsvFile::create(self.folder, &MATCHED, self.options.dialect)?;
-        let mut grouper = lines::Grouper::default();
-        for pair in by_row.finish()? {
-            let draft = serde_json::from_slice(&pair?.1);
-            let draft = draft.map_err(json_failed("reading", self.folder))?;
-            if let Some(cells) = grouper.push(draft, self.facts) {
-                file.write(&cells)?;
-            }
-        }
-        if let Some(cells) = grouper.finish(self.facts) {
-            file.write(&cells)?;
-        }
+        let matched = Matched {
+            facts: Arc::clone(self.facts),
+            folder: self.folder.to_path_buf(),
+            file: CsvFile::create(self.folder, &MATCHED, self.options.dialect)?,
+            booked: Booked::new(),
+            by_row: Sorter::new(self.folder, "matched", self.options.sort_budget),
+            totals: std::mem::take(totals),
+        };
+        let done = side_by_side(
+            self.folder,
+            move |pages| matched.take_all(pages),
+            async |to| {
+                let mut after = None;
+                loop {
+                    let page = self.lines(LinesOfRun::Matched, after).await?;
+                    let Some(last) = page.last() else { return Ok(()) };
+                    after = Some(last.line.place);
+                    // Where nobody takes it, whoever should have says why.
+                    if to.send(page).await.is_err() {
+                        return Ok(());
+                    }
+                }
+            },
+        );
+        let (file, booked, sums) = done.await?;
+        *totals = sums;
         written.take(file)?;
         Ok(booked)
     }

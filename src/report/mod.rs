@@ -34,6 +34,7 @@ pub mod place;
 pub mod queue;
 pub mod past;
 pub mod error;
+pub mod aside;
 pub mod build;
 pub mod verify;
 

@@ -2,12 +2,15 @@
 //! The only room from which decisions reach the store.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::resume_unwind;
 use std::pin::pin;
+use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use sha2::{Digest, Sha256};
+use tokio::task::JoinSet;
 
 use crate::decide::brake::{Brake, BrakeFigures, is_tag_dropped, usual_after};
 use crate::decide::decision::Verdict;
@@ -32,6 +35,7 @@ use crate::run::siblings::{Paid, Rehearsed, look_again, look_at_paid, oldest_fir
 use crate::run::unanswered::Unanswered;
 use crate::store::driver::{AccountCase, Driver, Writer};
 use crate::store::effects::{RowEffects, effects};
+use crate::store::error::StoreError;
 use crate::store::records::{ApplyEnd, KickedBy, Planned};
 use crate::store::source_table::SourceTable;
 
@@ -39,9 +43,9 @@ use crate::store::source_table::SourceTable;
 /// or write to a SQLite file. Fewer would write the same pages of its indices more often.
 const APPLY_AT_ONCE: usize = 5_000;
 
-/// Rows of the first such transaction; each further one has twice as many. The database begins
-/// early, and has enough to do while the next are worked out.
-const APPLY_AT_FIRST: usize = 500;
+/// Rows of such a transaction at the least, where there are so many: half of all as a rule, so that
+/// the database has enough to do while the others are worked out.
+const APPLY_AT_LEAST: usize = 500;
 
 /// Batches written at a time, where the table's writes do not wait for each other: the database
 /// writes with one while the next travels.
@@ -82,7 +86,7 @@ pub struct Books {
     pub applied: (u64, u64, u64),
     /// Approvals that were refused.
     pub refused: u64,
-    /// What undos left in their rows, a sentence each with its case.
+    /// What people's decisions left in their rows, a sentence each with its case.
     pub kept: Vec<String>,
     /// Rows that lines told of as the approval of their end was refused, by table: keys. The lines
     /// are the next run's to look at, as if nobody had approved.
@@ -228,7 +232,7 @@ impl Books {
         let default_timing = Timing::default();
         let timing = account.map_or(&default_timing, |open| &open.setup.timing);
         self.rehearsed.note_withheld(mode, &table.settings.name, &rows);
-        let work = Work { scene, table, mode, timing };
+        let work = Work { scene, table: Arc::new(table.clone()), mode, timing };
         let mut under_way = FuturesUnordered::new();
         let carried = self.carry_batches(&work, rows, &mut under_way, tell).await;
         // Also after trouble: what was begun ends one way or the other before the run does.
@@ -248,14 +252,13 @@ impl Books {
     ) -> Result<(), RunError> {
         let scene = work.scene;
         let most = if work.table.side_by_side { SIDE_BY_SIDE } else { 1 };
+        let size = rows.len().div_ceil(2).clamp(APPLY_AT_LEAST, APPLY_AT_ONCE);
         let mut rows = rows.into_iter();
-        let mut size = APPLY_AT_FIRST;
         let mut batch = work.out(&mut rows, size).await?;
         while !batch.is_empty() && !self.closed {
             for row in &batch {
                 tell(Event::Decided(Box::new(row.journal.clone())));
             }
-            size = size.saturating_mul(2).min(APPLY_AT_ONCE);
             if scene.options.dry_run {
                 for row in &batch {
                     self.counted.count(&row.journal);
@@ -291,8 +294,8 @@ impl Books {
         written: Written,
         tell: Tell<'_>,
     ) -> Result<(), RunError> {
-        let Written { writer, counted, end } = written;
-        let end = end?;
+        let Written { counted, end } = written;
+        let (writer, end) = end?;
         self.writers.idle.push(writer);
         match end {
             ApplyEnd::RunClosed => self.closed = true,
@@ -561,15 +564,14 @@ impl Writers {
 
 /// What a batch came to.
 struct Written {
-    writer: Writer,
     counted: BTreeMap<String, Counted>,
-    end: Result<ApplyEnd, RunError>,
+    end: Result<(Writer, ApplyEnd), RunError>,
 }
 
 /// From decisions to what the database shall hold.
 struct Work<'a> {
     scene: &'a Scene<'a>,
-    table: &'a SourceTable,
+    table: Arc<SourceTable>,
     mode: Mode,
     timing: &'a Timing,
 }
@@ -581,7 +583,8 @@ impl<'a> Work<'a> {
         rows: &mut (impl Iterator<Item = Weighed> + Send),
         size: usize,
     ) -> Result<Vec<RowEffects>, RunError> {
-        let Self { scene, table, mode, timing } = *self;
+        let Self { scene, mode, timing, .. } = *self;
+        let table = &self.table;
         let stages = scene.setup.stages(&table.settings);
         let kicked = scene.options.kick.as_ref();
         let kicked = kicked.map(|kick| kick.provenance(&scene.setup.rules.version));
@@ -597,20 +600,40 @@ impl<'a> Work<'a> {
         Ok(batch)
     }
 
-    /// Writes a batch in one database transaction.
+    /// Writes a batch in one database transaction: a task of its own, so that what is worked out
+    /// meanwhile does not keep the database waiting for its next statement.
     fn write(
         &self,
         mut writer: Writer,
         batch: Vec<RowEffects>,
-    ) -> impl Future<Output = Written> + Send + use<'a> {
-        let Self { scene, table, .. } = *self;
+    ) -> impl Future<Output = Written> + Send + use<> {
+        let (doing, scene) = ("writing decisions", self.scene);
         let counted = Counted::by_account(batch.iter().map(|row| &row.journal));
+        let (db, table, run_id) =
+            (scene.db.clone(), Arc::clone(&self.table), scene.run_id.to_owned());
+        let now = scene.clock.now();
+        let mut task = JoinSet::new();
+        task.spawn(async move {
+            let end = db.apply(&run_id, &mut writer, &table, batch, now).await;
+            end.map(|end| (writer, end))
+        });
         async move {
-            let now = scene.clock.now();
-            let end = scene.db.apply(scene.run_id, &mut writer, table, batch, now).await;
-            Written { writer, counted, end: end.doing("writing decisions") }
+            let end = match task.join_next().await.transpose() {
+                Ok(Some(end)) => end,
+                Ok(None) => Err(lost(doing, "it is not there".to_owned())),
+                Err(error) => match error.try_into_panic() {
+                    Ok(panic) => resume_unwind(panic),
+                    Err(ended) => Err(lost(doing, ended.to_string())),
+                },
+            };
+            Written { counted, end: end.doing(doing) }
         }
     }
+}
+
+/// The task that wrote a batch ended without a word: the database rolls back what it began.
+fn lost(doing: &'static str, problem: String) -> StoreError {
+    StoreError::Unexpected { doing, problem }
 }
 
 /// What a decision was made from, as it is stored.

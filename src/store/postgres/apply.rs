@@ -67,6 +67,8 @@ struct Batch<'a> {
     care: Care,
     /// Some of the evidence is stored already.
     is_known: bool,
+    /// Some of the references are stored already.
+    is_referenced: bool,
 }
 
 /// How an attempt ended.
@@ -96,6 +98,7 @@ pub(super) async fn apply(
         elsewhere: Vec::new(),
         care: Care { halve: false, skip_held: false, isolate: false },
         is_known: false,
+        is_referenced: false,
     };
     let (mut tries, mut deadlocks) = (0, 0);
     loop {
@@ -396,7 +399,8 @@ impl Batch<'_> {
         let (ledger, rows) = self.ledger();
         let claims: Vec<(usize, &RowEffects)> =
             live.iter().filter_map(|index| rows.get(*index).map(|row| (*index, row))).collect();
-        let taken = ledger.taken_references(connection, &claims).await?;
+        let (taken, is_referenced) = ledger.taken_references(connection, &claims).await?;
+        self.is_referenced = is_referenced;
         for (index, (table, key)) in taken {
             self.change(index, |row| {
                 let text = row.explains_another(&table, &key);
@@ -458,7 +462,8 @@ impl Batch<'_> {
                 return Err(Fault::Again);
             }
             stored.map_err(step)?;
-            if !ledger.references(connection, &all).await.map_err(step)? {
+            let is_first = ledger.references(connection, &all, self.is_referenced).await;
+            if !is_first.map_err(step)? {
                 return Err(Fault::Again);
             }
             let marks = line_marks(all.iter().copied());
@@ -507,7 +512,10 @@ impl Batch<'_> {
                 .into_iter()
                 .map(|(index, row)| (row, images.get(&index).map(String::as_str)))
                 .collect();
-            taken += take_in.decided(connection, &done).await?;
+            if !take_in.decided(connection, &done).await? {
+                return Err(Fault::Lost);
+            }
+            taken += u64::try_from(done.len()).unwrap_or(u64::MAX);
             let gone: Vec<&RowEffects> = gone.into_iter().map(|(_, row)| row).collect();
             taken += take_in.changed(connection, &gone).await.map_err(step)?;
         }

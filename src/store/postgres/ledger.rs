@@ -8,12 +8,12 @@ use sqlx::postgres::PgConnection;
 
 use crate::decide::decision::Asked;
 use crate::decide::permit::Retry;
-use crate::model::reason::Reason;
+use crate::model::reason::{Outcome, Reason};
 use crate::model::time::Instant;
 use crate::store::effects::{HandbackEffect, RowEffects, asked_text};
 use crate::store::error::StoreError;
 use crate::store::postgres::copy::{CopyRow, copy};
-use crate::store::postgres::errors::failed;
+use crate::store::postgres::errors::{failed, is_taken};
 use crate::store::postgres::people::end_outrun;
 use crate::store::postgres::sql::{Cells, Sql, small};
 use crate::store::records::{JournalRow, LAST_LOOK, UNLEASED};
@@ -29,6 +29,9 @@ pub(super) struct Ledger<'a> {
 
 /// About what a record takes, in bytes, besides what was decided from.
 const RECORD: usize = 800;
+
+/// About what a reference takes, in bytes.
+const REFERENCE: usize = 160;
 
 /// An array that is bound, its element's type, and its name in [`unnested`].
 pub(super) type Column = (String, &'static str, &'static str);
@@ -85,12 +88,13 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    /// Which of these rows' references another row has already: row → that row's table and key.
+    /// Which of these rows' references another row has already: row → that row's table and key;
+    /// and whether one of them has its own already.
     pub(super) async fn taken_references(
         &self,
         connection: &mut PgConnection,
         rows: &[(usize, &RowEffects)],
-    ) -> Result<HashMap<usize, (String, String)>, StoreError> {
+    ) -> Result<(HashMap<usize, (String, String)>, bool), StoreError> {
         let claims: Vec<(usize, &str, &RowEffects)> = rows
             .iter()
             .filter_map(|(index, row)| {
@@ -98,7 +102,7 @@ impl Ledger<'_> {
             })
             .collect();
         if claims.is_empty() {
-            return Ok(HashMap::new());
+            return Ok((HashMap::new(), false));
         }
         let mut sql = Sql::default();
         let accounts =
@@ -115,6 +119,7 @@ impl Ledger<'_> {
             let cells = Cells::new(row, WRITING);
             owners.insert((cells.text(0)?, cells.text(1)?), (cells.text(2)?, cells.text(3)?));
         }
+        let stored = owners.len();
         let mut taken = HashMap::new();
         for (index, reference, row) in claims {
             let place = (row.journal.account.clone(), reference.to_owned());
@@ -125,19 +130,33 @@ impl Ledger<'_> {
                 taken.insert(index, owner.clone());
             }
         }
-        Ok(taken)
+        Ok((taken, stored > 0))
     }
 
-    /// Records which row explains which object. False: another transaction was quicker.
+    /// Records which row explains which object. False: another transaction was quicker. Where some
+    /// of it `may_be_stored`, a row's own stays.
     pub(super) async fn references(
         &self,
         connection: &mut PgConnection,
         rows: &[&RowEffects],
+        may_be_stored: bool,
     ) -> sqlx::Result<bool> {
         let rows: Vec<&RowEffects> =
             rows.iter().filter(|row| row.claims_reference.is_some()).copied().collect();
         if rows.is_empty() {
             return Ok(true);
+        }
+        if !may_be_stored {
+            let mut text = String::with_capacity(rows.len().saturating_mul(REFERENCE));
+            for row in rows {
+                let mut to = CopyRow(&mut text);
+                to.text(&row.journal.account).maybe(row.claims_reference.as_deref());
+                to.text(self.table).text(&row.journal.key).text(self.run_id).at(self.now).end();
+            }
+            return match copy(connection, REFERENCES, text).await {
+                Err(error) if is_taken(&error, "tieout_references_pkey") => Ok(false),
+                written => written.map(|()| true),
+            };
         }
         let mut sql = self.sql();
         let accounts = sql.bind(all(&rows, |row| row.journal.account.clone()));
@@ -413,55 +432,81 @@ impl Ledger<'_> {
     }
 
     /// The memory of rows, as [`unnested`] reads it.
-    pub(super) fn memory(
+    fn memory(
         &self,
         sql: &mut Sql,
         rows: &[(&RowEffects, Option<&str>)],
     ) -> Result<Vec<Column>, StoreError> {
-        let misses = rows.iter().map(|(row, _)| misses_text(row)).collect::<Result<Vec<_>, _>>()?;
-        let images: Vec<Option<String>> =
-            rows.iter().map(|(row, image)| image_after(row, *image)).collect();
-        // A row that tieout itself changed was first seen so now.
-        let seen: Vec<Option<Instant>> = rows
-            .iter()
-            .map(|(row, image)| match image {
-                Some(_) => Some(self.now),
-                None if row.check.keeps_image => None,
-                None => Some(row.check.history.fingerprint_seen_at),
-            })
-            .collect();
-        // A watch begins with the row as tieout left it.
-        let watch_from = |(row, image): &(&RowEffects, Option<&str>)| {
-            let from = row.check.history.watch_from;
-            from.map(|from| if image.is_some() { from.max(self.now) } else { from })
-        };
-        let watches: Vec<Option<Instant>> = rows.iter().map(watch_from).collect();
-        let rows: Vec<&RowEffects> = rows.iter().map(|(row, _)| *row).collect();
-        let ended =
-            |row: &RowEffects| row.check.history.ended_as.map(|end| end.as_str().to_owned());
+        let of = rows.iter().map(|(row, image)| self.memory_of(row, *image));
+        let of: Vec<Memory<'_>> = of.collect::<Result<_, _>>()?;
         let mut arrays = Vec::new();
         let mut put = |place: String, of, name| arrays.push((place, of, name));
-        put(sql.bind(all(&rows, |r| r.journal.key.clone())), "text", "key");
-        put(sql.bind(all(&rows, |r| r.token)), "bigint", "token");
-        put(sql.bind(all(&rows, |r| r.check.state.to_owned())), "text", "state");
-        put(sql.bind(all(&rows, |r| r.check.history.first_account.clone())), "text", "account");
-        put(sql.bind(images), "text", "image");
-        put(sql.bind(seen), "timestamptz", "seen");
-        put(sql.bind(all(&rows, |r| r.check.history.aged_from)), "timestamptz", "aged");
-        put(sql.bind(all(&rows, |r| r.check.history.unanswered_since)), "timestamptz", "since");
-        let unanswered = all(&rows, |r| small(r.check.history.unanswered));
-        put(sql.bind(unanswered), "integer", "unanswered");
-        put(sql.bind(all(&rows, |r| small(r.check.history.checks))), "integer", "checks");
-        put(sql.bind(misses), "text", "misses");
-        put(sql.bind(all(&rows, |r| small(r.check.history.handbacks))), "integer", "handbacks");
-        put(sql.bind(all(&rows, |r| r.check.next_check_at)), "timestamptz", "next");
-        put(sql.bind(watches), "timestamptz", "watch_from");
-        put(sql.bind(all(&rows, |r| small(r.check.history.watch_step))), "integer", "step");
-        put(sql.bind(all(&rows, ended)), "text", "ended");
-        put(sql.bind(all(&rows, |r| small(r.check.events))), "integer", "events");
-        put(sql.bind(all(&rows, |r| r.journal.outcome.as_str().to_owned())), "text", "outcome");
-        put(sql.bind(all(&rows, |r| r.journal.reason.as_str().to_owned())), "text", "reason");
+        let all = |pick: fn(&Memory<'_>) -> i32| of.iter().map(pick).collect::<Vec<i32>>();
+        let texts = |pick: for<'m> fn(&'m Memory<'_>) -> Option<&'m str>| -> Vec<Option<String>> {
+            of.iter().map(|memory| pick(memory).map(str::to_owned)).collect()
+        };
+        let times = |pick: fn(&Memory<'_>) -> Option<Instant>| -> Vec<Option<Instant>> {
+            of.iter().map(pick).collect()
+        };
+        put(sql.bind(texts(|m| Some(m.key))), "text", "key");
+        put(sql.bind(of.iter().map(|m| m.token).collect::<Vec<i64>>()), "bigint", "token");
+        put(sql.bind(texts(|m| Some(m.state))), "text", "state");
+        put(sql.bind(texts(|m| m.account)), "text", "account");
+        put(sql.bind(texts(|m| m.image)), "text", "image");
+        put(sql.bind(times(|m| m.seen)), "timestamptz", "seen");
+        put(sql.bind(times(|m| Some(m.aged))), "timestamptz", "aged");
+        put(sql.bind(times(|m| m.since)), "timestamptz", "since");
+        put(sql.bind(all(|m| m.unanswered)), "integer", "unanswered");
+        put(sql.bind(all(|m| m.checks)), "integer", "checks");
+        put(sql.bind(texts(|m| Some(&m.misses))), "text", "misses");
+        put(sql.bind(all(|m| m.handbacks)), "integer", "handbacks");
+        put(sql.bind(times(|m| m.next)), "timestamptz", "next");
+        put(sql.bind(times(|m| m.watch_from)), "timestamptz", "watch_from");
+        put(sql.bind(all(|m| m.step)), "integer", "step");
+        put(sql.bind(texts(|m| m.ended)), "text", "ended");
+        put(sql.bind(all(|m| m.events)), "integer", "events");
+        put(sql.bind(texts(|m| Some(m.outcome))), "text", "outcome");
+        put(sql.bind(texts(|m| Some(m.reason))), "text", "reason");
         Ok(arrays)
+    }
+
+    /// What is remembered of a row after its decision. `image`: as it was written.
+    pub(super) fn memory_of<'m>(
+        &self,
+        row: &'m RowEffects,
+        image: Option<&'m str>,
+    ) -> Result<Memory<'m>, StoreError> {
+        let history = &row.check.history;
+        // A row that tieout itself changed was first seen so now.
+        let seen = match image {
+            Some(_) => Some(self.now),
+            None if row.check.keeps_image => None,
+            None => Some(history.fingerprint_seen_at),
+        };
+        // A watch begins with the row as tieout left it.
+        let watch_from =
+            history.watch_from.map(|from| if image.is_some() { from.max(self.now) } else { from });
+        Ok(Memory {
+            key: &row.journal.key,
+            token: row.token,
+            state: row.check.state,
+            account: history.first_account.as_deref(),
+            image: image_after(row, image),
+            seen,
+            aged: history.aged_from,
+            since: history.unanswered_since,
+            unanswered: small(history.unanswered),
+            checks: small(history.checks),
+            misses: misses_text(row)?,
+            handbacks: small(history.handbacks),
+            next: row.check.next_check_at,
+            watch_from,
+            step: small(history.watch_step),
+            ended: history.ended_as.map(Outcome::as_str),
+            events: small(row.check.events),
+            outcome: row.journal.outcome.as_str(),
+            reason: row.journal.reason.as_str(),
+        })
     }
 
     /// The run's row counts the records too, so that a tail that is cut off shows at once.
@@ -589,6 +634,32 @@ pub(super) fn is_leased_by(run: &str) -> String {
     format!("case c.lease_run when {run} then true else false end")
 }
 
+/// A row of `tieout_checks` after a decision.
+pub(super) struct Memory<'m> {
+    pub(super) key: &'m str,
+    /// The lease's.
+    pub(super) token: i64,
+    pub(super) state: &'m str,
+    pub(super) account: Option<&'m str>,
+    /// `None`: as it is remembered.
+    pub(super) image: Option<&'m str>,
+    /// `None`: as it is remembered.
+    pub(super) seen: Option<Instant>,
+    pub(super) aged: Instant,
+    pub(super) since: Option<Instant>,
+    pub(super) unanswered: i32,
+    pub(super) checks: i32,
+    pub(super) misses: String,
+    pub(super) handbacks: i32,
+    pub(super) next: Option<Instant>,
+    pub(super) watch_from: Option<Instant>,
+    pub(super) step: i32,
+    pub(super) ended: Option<&'static str>,
+    pub(super) events: i32,
+    pub(super) outcome: &'static str,
+    pub(super) reason: &'static str,
+}
+
 /// Why a lease is no longer ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Loss {
@@ -604,10 +675,10 @@ pub(super) enum Loss {
 
 /// The image to remember where it is another than the claim left: what was written, or what a
 /// watch that decided something, or a look at a new row, looked at.
-fn image_after(row: &RowEffects, written: Option<&str>) -> Option<String> {
+fn image_after<'m>(row: &'m RowEffects, written: Option<&'m str>) -> Option<&'m str> {
     let was_watch = row.journal.asked == Asked::Watch && !row.check.keeps_image;
     let is_unknown = was_watch || row.is_new();
-    written.or_else(|| is_unknown.then_some(row.image.as_str())).map(str::to_owned)
+    written.or_else(|| is_unknown.then_some(row.image.as_str()))
 }
 
 fn misses_text(row: &RowEffects) -> Result<String, StoreError> {
@@ -616,6 +687,9 @@ fn misses_text(row: &RowEffects) -> Result<String, StoreError> {
 }
 
 const EVIDENCE: &str = "copy tieout_evidence (sha256, body, created_at) from stdin";
+
+const REFERENCES: &str =
+    "copy tieout_references (account, psp_reference, table_name, key, run_id, at) from stdin";
 
 const EVENTS: &str = "\
 copy tieout_outbox (event_id, table_name, key, version, kind, handback_number, run_id, staged_at, \

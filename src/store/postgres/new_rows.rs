@@ -8,8 +8,9 @@ use crate::model::time::Instant;
 use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
 use crate::store::postgres::claim::{cell_names, new_among, read_row};
-use crate::store::postgres::errors::failed;
-use crate::store::postgres::ledger::{Ledger, WRITING, unnested};
+use crate::store::postgres::copy::{CopyRow, copy};
+use crate::store::postgres::errors::{failed, is_taken};
+use crate::store::postgres::ledger::{Ledger, WRITING};
 use crate::store::postgres::runs::{Sums, add_totals, count_row};
 use crate::store::postgres::sql::{Cells, Sql, small};
 use crate::store::records::{ClaimFilter, Claimed, LAST_LOOK, only_once};
@@ -42,42 +43,54 @@ pub(super) async fn new_rows(
     Ok(only_once(rows))
 }
 
+/// About what a row takes, in bytes, with its image.
+const ROW: usize = 500;
+
+const TAKEN_IN: &str = "\
+copy tieout_checks (table_name, key, state, account, currency, amount_minor, row_created_at, \
+ image, first_seen_at, fingerprint_seen_at, aged_from, unanswered_since, unanswered, checks, \
+ misses, handbacks, next_check_at, watch_from, watch_step, ended_as, events, last_outcome, \
+ last_reason, last_run, lease_token) from stdin";
+
 /// What a batch's new rows come to, in the transaction of their decisions.
 pub(super) struct TakeIn<'l, 'a> {
     pub(super) ledger: &'l Ledger<'a>,
 }
 
 impl TakeIn<'_, '_> {
-    /// Takes decided rows in as they are afterwards; how many nobody had taken in before.
+    /// Takes decided rows in as they are afterwards. False: somebody took one of them in before.
     pub(super) async fn decided(
         &self,
         connection: &mut PgConnection,
         rows: &[(&RowEffects, Option<&str>)],
-    ) -> Result<u64, StoreError> {
-        if rows.is_empty() {
-            return Ok(0);
+    ) -> Result<bool, StoreError> {
+        let mut text = String::with_capacity(rows.len().saturating_mul(ROW));
+        for (row, image) in rows {
+            self.row(&mut CopyRow(&mut text), row, *image)?;
         }
-        let mut sql = Sql::default();
-        let run = sql.bind(self.ledger.run_id.to_owned());
-        let table = sql.bind(self.ledger.table.to_owned());
-        let mut memory = self.ledger.memory(&mut sql, rows)?;
-        let rows: Vec<&RowEffects> = rows.iter().map(|(row, _)| *row).collect();
-        memory.push((sql.bind(currencies(&rows)), "text", "currency"));
-        memory.push((sql.bind(amounts(&rows)), "bigint", "amount"));
-        memory.push((sql.bind(created(&rows)), "timestamptz", "created"));
-        memory.push((sql.bind(first_seen(&rows)), "timestamptz", "first"));
-        sql.push(&format!(
-            "insert into tieout_checks (table_name, key, state, account, currency, amount_minor, \
-             row_created_at, image, first_seen_at, fingerprint_seen_at, aged_from, \
-             unanswered_since, unanswered, checks, misses, handbacks, next_check_at, watch_from, \
-             watch_step, ended_as, events, last_outcome, last_reason, last_run, lease_token) \
-             select {table}, u.key, u.state, u.account, u.currency, u.amount, u.created, u.image, \
-             u.first, u.seen, u.aged, u.since, u.unanswered, u.checks, u.misses, u.handbacks, \
-             u.next, u.watch_from, u.step, u.ended, u.events, u.outcome, u.reason, {run}, \
-             u.token + 1 from {} on conflict do nothing",
-            unnested(&memory),
-        ));
-        sql.run(connection).await.map_err(failed(WRITING))
+        match copy(connection, TAKEN_IN, text).await {
+            Err(error) if is_taken(&error, "tieout_checks_pkey") => Ok(false),
+            written => written.map(|()| true).map_err(failed(WRITING)),
+        }
+    }
+
+    /// The columns of [`TAKEN_IN`].
+    fn row(
+        &self,
+        to: &mut CopyRow<'_>,
+        row: &RowEffects,
+        image: Option<&str>,
+    ) -> Result<(), StoreError> {
+        let (of, record) = (self.ledger.memory_of(row, image)?, &row.journal);
+        to.text(self.ledger.table).text(of.key).word(of.state).maybe(of.account);
+        to.text(&record.currency).number(record.amount_minor).maybe_at(record.row_created_at);
+        to.maybe(of.image).at(row.check.history.first_seen_at).maybe_at(of.seen).at(of.aged);
+        to.maybe_at(of.since).number(of.unanswered.into()).number(of.checks.into());
+        to.text(&of.misses).number(of.handbacks.into()).maybe_at(of.next);
+        to.maybe_at(of.watch_from).number(of.step.into()).maybe(of.ended);
+        to.number(of.events.into()).word(of.outcome).word(of.reason).text(self.ledger.run_id);
+        to.number(of.token.saturating_add(1)).end();
+        Ok(())
     }
 
     /// Takes rows in that had changed before their decision was written: they are due at once, for
