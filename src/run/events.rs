@@ -164,7 +164,7 @@ pub struct Summary {
     pub attention: Vec<String>,
     /// What people approved and the evidence stood against.
     pub approvals_refused: u64,
-    /// What undos left in their rows, a sentence each with its case.
+    /// What people's decisions left in their rows, a sentence each with its case.
     pub kept: Vec<String>,
     /// The report's directory.
     pub report: Option<PathBuf>,

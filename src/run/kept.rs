@@ -1,12 +1,14 @@
 //! What a person's success leaves in the row. tieout writes a reference only where there is none:
 //! the row's own, or what an undone decision wrote, stays, and whoever decides by another object is
-//! told so wherever the decision is proposed, approved, carried out and shown.
+//! told so wherever the decision is proposed, approved, carried out and shown. Where nobody names
+//! an object, it is the one that the case shows as captured.
 //!
 //! It reads what the case shows, what people decided and, where that does not tell, the journal; it
 //! writes nothing.
 
 use std::collections::BTreeSet;
 
+use crate::model::evidence::{Answer, PspObject};
 use crate::model::reason::{Outcome, Reason};
 use crate::run::books::Books;
 use crate::run::error::{Doing, RunError};
@@ -69,7 +71,7 @@ pub async fn kept_by(
     kept(db, tables, row, asked, &earlier).await
 }
 
-/// The same of the case's last decision.
+/// The same of the case's last decision that was carried out.
 ///
 /// # Errors
 /// Where the database cannot be read.
@@ -82,6 +84,24 @@ pub async fn kept_by_last(
     match proposals.iter().rfind(is_done) {
         Some(last) => kept_by(db, tables, row, last, proposals).await,
         None => Ok(None),
+    }
+}
+
+/// The same of the one that waits, to be approved or to be carried out, or else of the last.
+///
+/// # Errors
+/// Where the database cannot be read.
+pub async fn kept_by_newest(
+    db: &Database,
+    tables: &[TableSettings],
+    row: OfCase<'_>,
+    proposals: &[Proposal],
+) -> Result<Option<String>, StoreError> {
+    let waits =
+        |one: &&Proposal| matches!(one.state, ProposalState::Open | ProposalState::Approved);
+    match proposals.iter().rfind(waits) {
+        Some(waiting) => kept_by(db, tables, row, waiting, proposals).await,
+        None => kept_by_last(db, tables, row, proposals).await,
     }
 }
 
@@ -120,21 +140,31 @@ async fn kept(
     let table = tables.iter().find(|known| known.name == row.table);
     let Some(table) = table.filter(|_| what == What::Succeeded) else { return Ok(None) };
     let wanted = references_of(&table.set, Outcome::Succeeded);
-    let own = table.psp_reference.as_deref().filter(|column| wanted.contains(column));
-    if let (Some(column), Some(object)) = (own, reference)
-        && let Some(other) = own_reference(db, row).await?.filter(|other| other != object)
+    let shown = shown_of(db, row).await?;
+    let reference = reference.or_else(|| the_captured(shown.as_ref()?));
+    let own = shown.as_ref().and_then(|shown| shown.row.psp_reference.as_deref());
+    let own = table.psp_reference.as_deref().zip(own);
+    if let (Some((column, own)), Some(object)) = (own, reference)
+        && !is_one_object(shown.as_ref(), own, object)
     {
+        let why = match wanted.contains(column) {
+            true => "tieout writes a reference only where there is none",
+            false => "the mapping has tieout write none there",
+        };
         return Ok(Some(format!(
-            "the row has {other} in `{column}`, and keeps it (tieout writes a reference only \
-             where there is none); where it shall name {object}, write that into the row yourself"
+            "the row has {own} in `{column}`, and keeps it ({why}); where it shall name {object}, \
+             write that into the row yourself"
         )));
     }
     let mut kept: BTreeSet<&str> = BTreeSet::new();
     for proposal in earlier {
         let Some(outcome) = outcome_of(proposal.what) else { continue };
         let written = references_of(&table.set, outcome);
-        let both: Vec<&str> = wanted.intersection(&written).copied().collect();
-        if !both.is_empty() && wrote_one(db, row, proposal).await? {
+        let both = wanted.intersection(&written).copied();
+        // Where the row had its own, nothing was written.
+        let both = both.filter(|column| own.is_none_or(|(of_row, _)| of_row != *column));
+        let both: Vec<&str> = both.collect();
+        if !both.is_empty() && wrote_another(db, row, proposal, reference).await? {
             kept.extend(both);
         }
     }
@@ -151,12 +181,31 @@ async fn kept(
     )))
 }
 
-/// The row's own reference, as its case shows it.
-async fn own_reference(db: &Database, row: OfCase<'_>) -> Result<Option<String>, StoreError> {
+/// What the case shows.
+async fn shown_of(db: &Database, row: OfCase<'_>) -> Result<Option<StoredInputs>, StoreError> {
     let Some(hash) = row.evidence else { return Ok(None) };
     let text = db.evidence(hash).await?;
-    let inputs = text.and_then(|text| serde_json::from_str::<StoredInputs>(&text).ok());
-    Ok(inputs.and_then(|inputs| inputs.row.psp_reference))
+    Ok(text.and_then(|text| serde_json::from_str::<StoredInputs>(&text).ok()))
+}
+
+fn objects(shown: &StoredInputs) -> impl Iterator<Item = &PspObject> {
+    shown.evidence.iter().flat_map(|item| match &item.answer {
+        Answer::Found { objects, .. } => objects.as_slice(),
+        Answer::Nothing(_) | Answer::UnknownReference(_) | Answer::NoAnswer(_) => &[],
+    })
+}
+
+/// The one object that holds money; none where there are several.
+fn the_captured(shown: &StoredInputs) -> Option<&str> {
+    let captured = objects(shown).filter(|object| object.captured.is_some());
+    let found: BTreeSet<&str> = captured.map(|object| object.reference.as_str()).collect();
+    found.first().copied().filter(|_| found.len() == 1)
+}
+
+/// Whether two ids are names of one object: of a payment, and of its charge.
+fn is_one_object(shown: Option<&StoredInputs>, one: &str, other: &str) -> bool {
+    let is_both = |object: &PspObject| object.is_named(one) && object.is_named(other);
+    one == other || shown.into_iter().flat_map(objects).any(is_both)
 }
 
 /// The columns that get a PSP's reference with this outcome.
@@ -178,24 +227,29 @@ fn outcome_of(what: What) -> Option<Outcome> {
     }
 }
 
-/// Whether a decision had a reference to write. A success always has one; of another end the record
-/// tells whether the PSP showed anything.
-async fn wrote_one(
+/// Whether a decision had a reference to write, and another one than this. A success always has
+/// one; the record tells which, and whether the PSP showed any for another end.
+async fn wrote_another(
     db: &Database,
     row: OfCase<'_>,
     proposal: &Proposal,
+    reference: Option<&str>,
 ) -> Result<bool, StoreError> {
-    if proposal.what == What::Succeeded {
-        return Ok(true);
-    }
     let records = db.journal_of_row(row.table, row.key).await?;
-    Ok(records.iter().any(|record| {
+    let record = records.iter().find(|record| {
         proposal.ended_run.as_ref() == Some(&record.run_id)
             && record.reason == Reason::ByPerson
             && record.applied == Applied::Yes
-            && record.status_before != record.status_after
-            && record.psp_reference.is_some()
-    }))
+    });
+    // What changed no status wrote nothing; of one whose record is gone nobody knows.
+    if record.is_some_and(|record| record.status_before == record.status_after) {
+        return Ok(false);
+    }
+    let shown = record.and_then(|record| record.psp_reference.as_deref());
+    Ok(match shown.or(proposal.psp_reference.as_deref()) {
+        Some(written) => reference != Some(written),
+        None => proposal.what == What::Succeeded,
+    })
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::cli::cases::decide::proposals_of;
+use crate::cli::cases::select::SAMPLES;
 use crate::cli::failure::Failure;
 use crate::cli::out;
 use crate::config::Config;
@@ -19,10 +20,12 @@ pub async fn kept_of(
     config: &Config,
     db: &Database,
 ) -> Result<HashMap<i64, String>, Failure> {
-    let names_object = asked.1.is_some();
-    if asked.0 != What::Succeeded || !(undoes || names_object) {
+    if asked.0 != What::Succeeded {
         return Ok(HashMap::new());
     }
+    // Of many it is said of those that are shown.
+    let is_of_each = undoes || asked.1.is_some();
+    let cases = if is_of_each { cases } else { cases.get(..SAMPLES).unwrap_or(cases) };
     let all = match undoes {
         true => by_case(proposals_of(cases, db).await?),
         false => HashMap::new(),

@@ -15,6 +15,7 @@ use rustix::termios::{
 
 use crate::cli::args::Common;
 use crate::cli::cases::decide::{carry_out, may_be};
+use crate::cli::cases::kept::kept_of;
 use crate::cli::cases::second::{maker, needs_two, not_by, who_may};
 use crate::cli::cases::select::{Named, identity, meant, why};
 use crate::cli::cases::show::{Known, read, screen};
@@ -211,6 +212,9 @@ impl Desk<'_> {
         if let Some(why) = needs.get(&case.number).and_then(Second::why) {
             out::stdout(&format!("another person approves it: {why}"));
         }
+        let asked = (what, object.as_deref());
+        let kept = kept_of(one, (asked, false), self.config, self.db).await?;
+        kept.values().for_each(|kept| out::stdout(kept));
         let with = object.as_deref().map(|object| format!(" with {object}")).unwrap_or_default();
         let said = ask(&format!("{}{with}: why? (empty: not at all)", what.as_str()))?;
         if said.is_empty() {

@@ -28,6 +28,7 @@ on_both_databases!(
     an_end_by_a_person_is_undone_by_another_decision,
     an_undo_says_that_the_row_keeps_its_reference,
     a_success_by_another_object_says_that_the_row_keeps_its_own,
+    a_success_by_the_one_object_that_was_captured_says_so_too,
     an_undo_says_nothing_of_a_reference_that_nobody_wrote,
     a_hand_back_that_nobody_could_take_is_none,
     what_ends_a_case_ends_what_is_proposed_of_it,
@@ -556,13 +557,16 @@ async fn an_undo_says_that_the_row_keeps_its_reference(engine: Engine) {
     assert_eq!(shop.texts("select psp_ref from payments where id = 1").await, ["pi_1"]);
     let shown = shown_of_one(&shop).await;
     assert!(shown.contains(keeps) && shown.contains(name), "{shown}");
-    // So does the run that carries one out, once.
+    // To what it names already, nothing is left.
     let back = ["cases", "undo", "C-1", "--as", "succeeded", "--object", "pi_1", "--why", "back"];
-    confirmed(&shop, &back).await.ended(0);
+    let said = shop.tieout(&[&back[..], &["--dry-run"]].concat()).await.ended(0).stdout;
+    assert!(!said.contains("has a reference"), "{said}");
+    // The run that carries one out says so, too, once.
+    confirmed(&shop, &undo).await.ended(0);
     confirmed(&shop, &[APPROVE, &["--later"]].concat()).await.ended(0);
     let told = shop.tieout(&["run", "-v"]).await.ended(0).stdout;
     assert!(told.contains(&format!("kept     C-1: {keeps}")), "{told}");
-    assert!(told.contains("where it shall name pi_1 and does not"), "{told}");
+    assert!(told.contains("where it shall name pi_11 and does not"), "{told}");
     let told = shop.tieout(&["run", "-v"]).await.ended(0).stdout;
     assert!(!told.contains("kept  "), "{told}");
     // Of another end there is nothing to say.
@@ -589,6 +593,9 @@ async fn a_success_by_another_object_says_that_the_row_keeps_its_own(engine: Eng
     let other =
         ["cases", "propose", "C-1", "--as", "succeeded", "--object", "pi_11", "--why", "that one"];
     confirmed(&shop, &other).await.ended(0);
+    // It waits, and whoever looks at it is told.
+    let shown = shown_of_one(&shop).await;
+    assert!(shown.contains(keeps) && shown.contains(name), "{shown}");
     confirmed(&shop, &[APPROVE, &["--later"]].concat()).await.ended(0);
     let told = shop.tieout(&["run", "-v"]).await.ended(0).stdout;
     let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -597,6 +604,33 @@ async fn a_success_by_another_object_says_that_the_row_keeps_its_own(engine: Eng
     let shown = shown_of_one(&shop).await;
     assert!(shown.contains(keeps), "{shown}");
     shop.check(false).await;
+}
+
+/// Nobody names an object where the PSP captured but one: the row names another all the same, and
+/// keeps it whether the mapping writes references or not.
+async fn a_success_by_the_one_object_that_was_captured_says_so_too(engine: Engine) {
+    for set in ["succeeded = { psp_ref = \"{psp_reference}\" }", ""] {
+        let mut shop = Shop::open_with(engine, words()).await;
+        change(&shop, "succeeded = { psp_ref = \"{psp_reference}\" }", set);
+        shop.background(60).await;
+        let stored = Payment { psp_ref: Some("pi_99".to_owned()), ..Payment::stuck(1) };
+        shop.plant(vec![stored.captured()]);
+        shop.insert(&[stored]).await;
+        assert_eq!(shop.run().await.ended(0).verdict(1), "review reference_mismatch");
+        let keeps = "the row has pi_99 in `psp_ref`, and keeps it";
+        let name = "where it shall name pi_1, write that into the row yourself";
+        let propose = ["cases", "propose", "C-1", "--as", "succeeded", "--why", "it is that one"];
+        let said = shop.tieout(&[&propose[..], &["--dry-run"]].concat()).await.ended(0).stdout;
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(keeps) && said.contains(name), "{said}");
+        confirmed(&shop, &propose).await.ended(0);
+        let shown = shown_of_one(&shop).await;
+        assert!(shown.contains(keeps) && shown.contains(name), "{shown}");
+        let ran = confirmed(&shop, APPROVE).await.ended(0);
+        assert!(ran.stderr.contains(keeps), "{}", ran.stderr);
+        assert_eq!(shop.texts("select psp_ref from payments where id = 1").await, ["pi_99"]);
+        shop.check(false).await;
+    }
 }
 
 /// What was called failed has a reference where that end writes one and the PSP showed something.
@@ -629,12 +663,16 @@ async fn an_undo_says_nothing_of_a_reference_that_nobody_wrote(engine: Engine) {
 
 /// Writes the reference with a failure, too.
 fn write_with_failure(shop: &Shop) {
+    let set = "succeeded = { psp_ref = \"{psp_reference}\" }";
+    change(shop, set, &format!("{set}\n{}", set.replace("succeeded", "failed")));
+}
+
+/// Puts other words into the shop's configuration.
+fn change(shop: &Shop, from: &str, to: &str) {
     let path = shop.folder().join("tieout.toml");
     let text = std::fs::read_to_string(&path).unwrap();
-    let set = "succeeded = { psp_ref = \"{psp_reference}\" }";
-    let both = text.replace(set, &format!("{set}\n{}", set.replace("succeeded", "failed")));
-    assert_ne!(both, text);
-    std::fs::write(&path, both).unwrap();
+    assert!(text.contains(from), "{text}");
+    std::fs::write(&path, text.replace(from, to)).unwrap();
 }
 
 /// Nobody could approve it any more: it ends with its case, and the history says so.
@@ -822,6 +860,19 @@ async fn cases_of_time_are_looked_at_again_and_close_only_to_a_success(engine: E
     }
     assert_eq!(shop.status(2).await, "processing");
     shop.check(false).await;
+    // It is suggested of both reasons that only time opens, and of none where no look found that.
+    let kick = "suggested tieout cases kick C-2 --why TEXT";
+    let ask = "suggested ask the PSP what became of it";
+    for (set, suggested) in [
+        ("reason = 'unprovable'", kick),
+        ("reason = 'pending_too_long'", kick),
+        ("text = 'so since longer than 7d'", ask),
+    ] {
+        shop.raw.execute(&format!("update tieout_cases set {set} where state = 'open'")).await;
+        let shown = shop.tieout(&["cases", "show", "C-2"]).await.ended(0).stdout;
+        assert!(shown.contains(suggested), "{set}: {shown}");
+        assert_eq!(shown.matches("suggested ").count(), 1, "{set}: {shown}");
+    }
 }
 
 /// A list that many rows are looked at by ends with their calls; a case may show what came later.
