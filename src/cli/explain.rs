@@ -43,6 +43,9 @@ Examples:
   tieout explain '[\"acme\",\"7\"]'        a composite key
   tieout explain pay_9044 --json        with the evidence whole";
 
+/// What the name of the rule ends with that decides beyond another one's limit.
+const CAPPED: &str = ".capped";
+
 /// Looks shown; `--json` has them all.
 const LOOKS_SHOWN: usize = 12;
 
@@ -295,16 +298,7 @@ fn lines(
     }
     lines.extend(state(known));
     lines.extend(looks(known));
-    if let Some(last) = known.journal.last() {
-        lines.push(format!("why        {}: {}", last.reason.as_str(), last.text));
-        if !says_it_all(last.reason) {
-            lines.push(format!("           {}", last.reason.meaning()));
-        }
-        if let Some(rule) = &last.rule {
-            lines.push(format!("           by rule {rule}, policy {}", last.policy_version));
-        }
-        lines.push(format!("not done   {}", not_done(last)));
-    }
+    lines.extend(known.journal.last().into_iter().flat_map(|last| why(last, config)));
     let heard = known.evidence.as_deref().map(evidence::lines).unwrap_or_default();
     lines.extend(labelled("evidence", &heard));
     if let Some(inputs) = stored(known) {
@@ -329,6 +323,38 @@ fn lines(
         )
     }));
     lines
+}
+
+/// Why it was decided so, and what that kept from happening.
+fn why(last: &JournalRow, config: &Config) -> Vec<String> {
+    let limited = limit_of(last, config);
+    let mut lines = vec![format!("why        {}: {}", last.reason.as_str(), last.text)];
+    if let Some(rule) = limited {
+        lines.push(format!(
+            "           it was handed back as often as the `limit` of rule {rule} allows; its \
+             `then` failed it, and not the PSP"
+        ));
+    } else if !says_it_all(last.reason) {
+        lines.push(format!("           {}", last.reason.meaning()));
+    }
+    if let Some(rule) = &last.rule {
+        lines.push(format!("           by rule {rule}, policy {}", last.policy_version));
+    }
+    let not_done = match limited.filter(|_| last.applied == Applied::Yes) {
+        Some(rule) => format!("not handed back: the `limit` of rule {rule} is used up"),
+        None => not_done(last).to_owned(),
+    };
+    lines.push(format!("not done   {not_done}"));
+    lines
+}
+
+/// The rule whose limit of hand-backs failed the row: beyond it another rule of that name decides,
+/// which nobody wrote down by itself.
+fn limit_of<'a>(last: &'a JournalRow, config: &Config) -> Option<&'a str> {
+    let decided = last.rule.as_deref().filter(|_| last.outcome == Outcome::Failed)?;
+    let limited = decided.strip_suffix(CAPPED)?;
+    let mut written = config.rule_files.iter().flat_map(|file| &file.written);
+    (!written.any(|rule| rule.id == decided)).then_some(limited)
 }
 
 /// Whether the text of such a decision tells until when the call can still arrive: neither what the

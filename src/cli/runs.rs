@@ -13,6 +13,7 @@ use crate::model::count::counted;
 use crate::model::time::{Instant, from_text, to_short_text, to_text};
 use crate::run::DEAD_AFTER;
 use crate::store::driver::Driver;
+use crate::store::error::StoreError;
 use crate::store::records::{RunRow, RunState, TotalLine};
 
 /// For `--help`.
@@ -82,8 +83,8 @@ fn unknown(text: String) -> Failure {
     Failure::new(Exit::Usage, text, "`tieout runs list` shows the runs there are")
 }
 
-/// Closes what shows no life. Every run does so for all others when it starts; this is for who
-/// does not want to wait for the next.
+/// Closes what shows no life. Every `tieout run` does so for all others when it starts; this is for
+/// who does not want to wait for the next.
 async fn abandon<D: Driver>(id: &str, common: &Common, db: &D) -> Result<Exit, Failure> {
     let now = db.now().await.map_err(|e| Failure::store(&e))?;
     let closed = db.abandon_run(id, now, DEAD_AFTER).await.map_err(|e| Failure::store(&e))?;
@@ -176,20 +177,31 @@ async fn show<D: Driver>(options: &Show, common: &Common, db: &D) -> Result<Exit
     };
     let totals = db.run_totals(&run.id).await.map_err(|e| Failure::store(&e))?;
     let pruned_at = db.pruned_at(&run.id).await.map_err(|e| Failure::store(&e))?;
+    let is_pruned = pruned_at.is_some();
+    let withheld = withheld(db, &run, is_pruned).await.map_err(|e| Failure::store(&e))?;
     if common.json {
         let mut body = body(&run, &totals);
         body["pruned_at"] = json!(pruned_at.map(to_text));
+        // Where the run noted it, and where it could not: programs find it in one place.
+        if let (Some(rows), Some(notes)) = (withheld, body["notes"].as_object_mut()) {
+            notes.insert("withheld".to_owned(), json!(rows));
+        }
         out::stdout(&line("run", body));
     } else {
         if let Some(at) = pruned_at {
             out::stdout(&format!("pruned {}: its records are gone", to_short_text(at)));
         }
-        lines(&run, &totals, pruned_at.is_some()).iter().for_each(|line| page::say(line));
+        lines(&run, &totals, withheld, is_pruned).iter().for_each(|line| page::say(line));
     }
     Ok(Exit::Ok)
 }
 
-fn lines(run: &RunRow, totals: &[TotalLine], is_pruned: bool) -> Vec<String> {
+fn lines(
+    run: &RunRow,
+    totals: &[TotalLine],
+    withheld: Option<u64>,
+    is_pruned: bool,
+) -> Vec<String> {
     let exit = match (run.exit_code, &run.exit_class) {
         (Some(code), Some(class)) => format!(" · exit {code} ({class})"),
         _open => String::new(),
@@ -208,13 +220,15 @@ fn lines(run: &RunRow, totals: &[TotalLine], is_pruned: bool) -> Vec<String> {
     lines.extend(window(&run.scope, run.started_at));
     lines.push(format!("scope    {}", scope(&run.scope)));
     lines.push(format!("policy   {} · configuration {}", run.policy_version, run.config_sha256));
+    let withheld = withheld_words(withheld).map(|words| format!("withheld {words}"));
     if run.state == RunState::Running {
         lines.extend(under_way(run, totals));
+        lines.extend(withheld);
         return lines;
     }
     lines.push(format!("journal  {}", counted(run.journal_count, "record", "records")));
     let notes: Value = serde_json::from_str(&run.notes).unwrap_or_default();
-    lines.extend(withheld(&notes).map(|words| format!("withheld {words}")));
+    lines.extend(withheld);
     let noted_totals = noted_totals(&notes).filter(|_| is_pruned && totals.is_empty());
     let shown = |totals: &[TotalLine]| screen::totals(totals, &waits(&notes), &watched(&notes));
     match noted_totals {
@@ -247,12 +261,17 @@ fn under_way(run: &RunRow, totals: &[TotalLine]) -> Vec<String> {
     vec![
         format!("so far   under way: {claimed} claimed, {accounted} of them done with"),
         format!("         last sign of life at {}", to_short_text(run.heartbeat_at)),
-        format!(
-            "         it ties out when it ends; silent for {} s it counts as dead, and the next \
-             run closes it",
-            DEAD_AFTER.num_seconds()
-        ),
+        format!("         it ties out when it ends; {}", closed_by()),
     ]
+}
+
+/// From when on a run that has not ended is not waited for, and what ends it. A run that carries
+/// out what people decided ends no other.
+pub fn closed_by() -> String {
+    format!(
+        "silent for {} s it counts as dead, and the next `tieout run` closes it",
+        DEAD_AFTER.num_seconds()
+    )
 }
 
 /// What a run was told to look at, in words; what another version wrote stays as it is.
@@ -323,10 +342,27 @@ pub fn watched(notes: &Value) -> Vec<TotalLine> {
     lines.filter_map(|line| sum_of(line, "watched")).collect()
 }
 
-/// How many rows the mode kept a decision from, in words. A run of an older version does not say.
-pub fn withheld(notes: &Value) -> Option<String> {
-    let rows = notes["withheld"].as_u64().filter(|rows| *rows > 0)?;
-    Some(screen::withheld_words(rows))
+/// How many rows the mode kept a decision from: as the run noted it at its end, else as its records
+/// say. None where it noted nothing, and its records are gone.
+pub async fn withheld<D: Driver>(
+    db: &D,
+    run: &RunRow,
+    is_pruned: bool,
+) -> Result<Option<u64>, StoreError> {
+    let notes: Value = serde_json::from_str(&run.notes).unwrap_or_default();
+    let noted = notes["withheld"].as_u64();
+    // What ended a run may have come between what it wrote and what it counted.
+    let is_whole = noted.is_some() && run.state != RunState::Failed;
+    if is_whole || is_pruned {
+        return Ok(noted);
+    }
+    let counted = db.withheld_of_run(&run.id).await?;
+    Ok(u64::try_from(counted).ok())
+}
+
+/// The same in words; nothing where it kept nothing back.
+pub fn withheld_words(rows: Option<u64>) -> Option<String> {
+    rows.filter(|rows| *rows > 0).map(screen::withheld_words)
 }
 
 /// Both sides of the tie-out, as the run read them back at its end. A run of an older version, and

@@ -207,25 +207,51 @@ pub(super) fn would_run(text: &str) -> bool {
         || text.contains('\0')
 }
 
-/// Where East Asian text is typed, the wide and the small forms of the signs begin one, too.
+/// Where East Asian text is typed, the wide and the small forms of the signs begin one, too; so
+/// does the minus sign of mathematics.
 fn begins_formula(letter: char) -> bool {
-    matches!(letter, '=' | '+' | '-' | '@' | '＝' | '＋' | '－' | '＠' | '﹦' | '﹢' | '﹣' | '﹫')
+    matches!(
+        letter,
+        '=' | '+' | '-' | '@' | '＝' | '＋' | '－' | '＠' | '﹦' | '﹢' | '﹣' | '﹫' | '\u{2212}'
+    )
 }
 
-/// Blanks of all scripts, and what takes no room: soft hyphens, joiners, marks of direction and of
-/// byte order.
+/// Blanks of all scripts, what takes no room (soft hyphens, joiners, marks of direction, of byte
+/// order and of variation, tags), letters that are drawn as blanks, and those that nobody but a
+/// private font draws.
 fn is_unseen(letter: char) -> bool {
-    letter.is_whitespace()
-        || matches!(
-            letter,
-            '\u{ad}'
-                | '\u{61c}'
-                | '\u{180e}'
-                | '\u{200b}'..='\u{200f}'
-                | '\u{202a}'..='\u{202e}'
-                | '\u{2060}'..='\u{2069}'
-                | '\u{feff}'
-        )
+    letter.is_whitespace() || takes_no_room(letter) || is_drawn_blank(letter)
+}
+
+fn takes_no_room(letter: char) -> bool {
+    matches!(
+        letter,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+/// Fillers of Hangul, the blank of Braille, private use.
+fn is_drawn_blank(letter: char) -> bool {
+    matches!(
+        letter,
+        '\u{115f}'..='\u{1160}'
+            | '\u{2800}'
+            | '\u{3164}'
+            | '\u{ffa0}'
+            | '\u{e000}'..='\u{f8ff}'
+            | '\u{f0000}'..='\u{10ffff}'
+    )
 }
 
 /// Leading zeros, more digits than a double holds, and all that looks like a decimal, a date, a
@@ -323,6 +349,19 @@ mod tests {
             "\u{200b}@x",
             "\u{2028}-x",
             "\u{feff}\u{a0}\t=1",
+            "\u{34f}=1",
+            "\u{fe0f}+1",
+            "\u{115f}-1",
+            "\u{3164}@x",
+            "\u{ffa0}=1",
+            "\u{2800}=1",
+            "\u{e000}=1",
+            "\u{f8ff}＝1",
+            "\u{10fffd}=1",
+            "\u{e0001}\u{e0041}=1",
+            "\u{2800} \u{200b}\u{fe0f}=1",
+            "\u{2212}5",
+            "\u{3164}\u{2212}5",
             "'quoted",
             "00123",
             "1234567890123456",
@@ -347,11 +386,28 @@ mod tests {
             assert_eq!(rendered, format!("'{text}"), "{text:?}");
             assert_eq!(Cell::text(text).render(Dialect::Plain), (text.into(), false));
         }
+    }
+
+    #[test]
+    fn spreadsheets_get_other_text_as_it_is() {
         for text in ["8812", "0", "pi_3Q", "pay_8812", "a=b", "x-1", "May", "C-12", "acme/7", "é"]
         {
             assert_eq!(Cell::text(text).render(Dialect::Excel), (text.into(), false));
         }
-        for text in ["\u{a0}pay", "\u{3000}山田", "a＝b", "全角－x", "\u{200b}8812"] {
+        for text in [
+            "\u{a0}pay",
+            "\u{3000}山田",
+            "a＝b",
+            "全角－x",
+            "\u{200b}8812",
+            "\u{e000}pay",
+            "\u{115f}\u{1161}",
+            "❤\u{fe0f} =1",
+            "⠓⠑⠇⠇⠕\u{2800}-x",
+            "한글=1",
+            "x\u{2212}1",
+            "☎\u{fe0f}+49",
+        ] {
             assert_eq!(Cell::text(text).render(Dialect::Excel), (text.into(), false), "{text:?}");
         }
         assert!(!Cell::Amount(-5, 2).render(Dialect::Excel).1, "amounts are never escaped");

@@ -17,6 +17,7 @@ use sha2::Sha256;
 use crate::exit::Exit;
 use crate::secret::{EnvLookup, KeySource};
 use crate::sinks::settings::{HTTP, HttpPlace, is_loopback};
+use crate::sinks::wire::cause;
 use crate::sinks::{Answer, Down, Event, Sent, Streak, Until};
 
 /// What a key begins with.
@@ -120,18 +121,24 @@ fn retry_after(answer: &Response) -> Option<Duration> {
 }
 
 fn unreachable(error: &reqwest::Error) -> Down {
-    // A certificate that does not hold stands deep below.
+    // A certificate that does not hold stands deep below, and so does why nobody is there. What
+    // stands above quotes the address.
     let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    let mut is_tls = false;
-    while let Some(cause) = next {
-        is_tls |= cause.downcast_ref::<rustls::Error>().is_some();
-        let io = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        is_tls |= io.is_some_and(|inner| inner.is::<rustls::Error>());
-        next = cause.source();
+    let (mut is_tls, mut why) = (false, None);
+    while let Some(below) = next {
+        is_tls |= below.is::<rustls::Error>();
+        if let Some(io) = below.downcast_ref::<std::io::Error>() {
+            is_tls |= io.get_ref().is_some_and(|inner| inner.is::<rustls::Error>());
+            why = Some(cause(io));
+        }
+        next = below.source();
     }
-    let exit = if is_tls { Exit::Trust } else { Exit::Partial };
-    let text = if is_tls { "its certificate is not trusted" } else { "cannot be reached" };
-    Down::of(exit, text)
+    match why {
+        _untrusted if is_tls => Down::of(Exit::Trust, "its certificate is not trusted"),
+        _late if error.is_timeout() => Down::partial("cannot be reached in time"),
+        Some(why) => Down::partial(format!("cannot be reached: {why}")),
+        None => Down::partial("cannot be reached"),
+    }
 }
 
 /// A key of Standard Webhooks: base64 behind `whsec_`, of 24 to 64 bytes.

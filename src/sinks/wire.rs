@@ -123,7 +123,16 @@ async fn within<T>(
 }
 
 fn unreachable(error: std::io::Error) -> Down {
-    Down::partial(format!("cannot be reached: {}", error.kind()))
+    Down::partial(format!("cannot be reached: {}", cause(&error)))
+}
+
+/// Why nobody is there, in a few words that quote no address.
+pub(super) fn cause(error: &std::io::Error) -> String {
+    // The library has no kind for it.
+    if error.to_string().starts_with("failed to lookup address information") {
+        return "its host's name cannot be looked up".to_owned();
+    }
+    error.kind().to_string()
 }
 
 async fn secure(
@@ -192,6 +201,18 @@ pub(super) fn decoded(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn why_nobody_is_there_is_told_without_an_address() {
+        use std::io::{Error, ErrorKind};
+        let unknown = Error::other("failed to lookup address information: no such host s3cret");
+        let refused = Error::new(ErrorKind::ConnectionRefused, "127.0.0.1:7/s3cret");
+        for (error, want) in
+            [(unknown, "its host's name cannot be looked up"), (refused, "connection refused")]
+        {
+            assert_eq!(cause(&error), want);
+        }
+    }
 
     #[test]
     fn passwords_in_addresses_are_decoded() {

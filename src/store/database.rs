@@ -68,12 +68,13 @@ impl Database {
     }
 
     /// As [`Database::connect`], for commands that only read: an SQLite file is not given a
-    /// write-ahead log that it had not.
+    /// write-ahead log that it had not, and a login or a session of PostgreSQL that can only read
+    /// will do.
     pub async fn connect_as_is(settings: &DatabaseSettings) -> Result<Self, StoreError> {
         let url = settings.address()?;
         match url.strip_prefix("sqlite:") {
             Some(_file) => Ok(Self::Sqlite(SqliteStore::connect_as_is(url).await?)),
-            None => Self::connect(settings).await,
+            None => Self::rehearse(settings).await,
         }
     }
 
@@ -225,6 +226,7 @@ delegate! { Driver:
     run(run_id: &str) -> Option<RunRow>;
     runs(limit: i64) -> Vec<RunRow>;
     run_totals(run_id: &str) -> Vec<TotalLine>;
+    withheld_of_run(run_id: &str) -> i64;
     journal_of_run(run_id: &str, after: Option<(String, i64)>, limit: i64) -> Vec<JournalRow>;
     journal_of_row(table: &str, key: &str) -> Vec<JournalRow>;
     check(table: &str, key: &str) -> Option<CheckRow>;

@@ -520,6 +520,10 @@ pub trait Driver {
     /// journal. Read in one snapshot.
     async fn run_totals(&self, run_id: &str) -> Result<Vec<TotalLine>, StoreError>;
 
+    /// How many journal records of a run say that the mode withheld the decision, by the journal's
+    /// key, which begins with the run. Whether it ended by itself or not: each record says so.
+    async fn withheld_of_run(&self, run_id: &str) -> Result<i64, StoreError>;
+
     /// Journal records of a run in the order (writer, seq), after the given place.
     async fn journal_of_run(
         &self,

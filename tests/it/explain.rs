@@ -6,7 +6,7 @@ use tieout::sandbox::seeds::Seed;
 use tieout::sandbox::situations::Situation;
 
 use crate::run::files::{at_bank, bring, camt, credit, debit, shop_with_bank};
-use crate::run::shop::{Engine, Payment, Shop, Words, on_both_databases};
+use crate::run::shop::{Engine, Payment, Shop, Words, at_text, on_both_databases, tieout_now};
 
 /// The lines under one label.
 fn under(screen: &str, label: &str) -> Vec<String> {
@@ -146,6 +146,53 @@ async fn a_hand_back_that_ended_is_not_said_to_wait(engine: Engine) {
     assert!(both.contains(", taken 20") && both.ends_with("Z: late_contradiction"), "{both}");
 }
 
+/// A rule of one's own with a limit of one hand-back.
+const LIMITED: &str = "[[rule]]\nid = \"own.lim\"\npsp = \"stripe\"\nwhen = \"failure\"\n\
+    code = [\"call_issuer\"]\noutcome = \"retryable\"\nlimit = 1\nthen = \"failed\"\n\
+    source = \"us\"\nexample = { code = \"call_issuer\" }\n";
+
+/// By the code alone it may be charged again: what ended it is what somebody wrote down.
+async fn a_row_that_a_limit_failed_says_so(engine: Engine) {
+    let mut shop = Shop::open_with(engine, Words::default()).await;
+    std::fs::write(shop.folder().join("own.toml"), LIMITED).unwrap();
+    let config = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, format!("{text}\n[rules]\nfiles = [\"own.toml\"]\n")).unwrap();
+    shop.background(30).await;
+    let declined = Payment::stuck(1);
+    let seed = declined.captured().standing(Situation::Declined);
+    shop.plant(vec![Seed { decline_code: Some("call_issuer".to_owned()), ..seed }]);
+    shop.insert(&[declined]).await;
+    until_it_is(&shop, "retryable declined_retryable").await;
+    // The worker takes it, and is declined again.
+    let attempted = at_text(tieout_now() - 600);
+    let take = format!(
+        "update payments set status = 'processing', attempted_at = '{attempted}' where id = 1"
+    );
+    shop.raw.execute(&take).await;
+    until_it_is(&shop, "failed declined_final").await;
+    let screen = shop.tieout(&["explain", "1"]).await.ended(0).stdout;
+    let why = under(&screen, "why");
+    assert!(why[0].contains("call_issuer (rule own.lim.capped"), "{screen}");
+    let limit = "it was handed back as often as the `limit` of rule own.lim allows; its `then` \
+                 failed it, and not the PSP";
+    assert_eq!(why[1], limit, "{screen}");
+    let not_done = ["not handed back: the `limit` of rule own.lim is used up"];
+    assert_eq!(under(&screen, "not done"), not_done, "{screen}");
+    assert!(!screen.contains("pointless or forbidden"), "{screen}");
+}
+
+/// Looks again until row 1 is decided so.
+async fn until_it_is(shop: &Shop, verdict: &str) {
+    for _look in 0..9 {
+        if shop.run().await.ended(0).verdict(1) == verdict {
+            return;
+        }
+        shop.a_span_passes().await;
+    }
+    panic!("{}", shop.tieout(&["explain", "1"]).await.stdout);
+}
+
 /// What explain says of a row's first hand-back.
 async fn hand_back_of(shop: &Shop, id: &str) -> String {
     let screen = shop.tieout(&["explain", id]).await.ended(0).stdout;
@@ -236,6 +283,7 @@ on_both_databases!(
     rules_and_the_state_of_a_proof_are_told,
     a_hand_back_is_told_as_it_was_decided,
     a_hand_back_that_ended_is_not_said_to_wait,
+    a_row_that_a_limit_failed_says_so,
     what_people_wrote_is_no_command,
 );
 

@@ -582,7 +582,7 @@ pub async fn carry_out(
 }
 
 /// Whether this login may run, and not decide alone.
-async fn may_carry_out(db: &Database) -> Result<bool, Failure> {
+pub(super) async fn may_carry_out(db: &Database) -> Result<bool, Failure> {
     let rights = db.rights().await.map_err(|e| Failure::store(&e))?;
     Ok(!rights.lacks.iter().any(|right| right == "insert on tieout_journal"))
 }

@@ -9,6 +9,7 @@ use std::io::IsTerminal;
 use serde_json::json;
 
 use crate::cli::args::{Common, When, sentence, word, yes_or_no};
+use crate::cli::cases::decide::may_carry_out;
 use crate::cli::cases::select::{Outline, SAMPLES};
 use crate::cli::cases::{amount_text, number_of};
 use crate::cli::events::line;
@@ -72,6 +73,9 @@ pub fn run(args: &Args, common: &Common, config: &Config) -> Result<Exit, Failur
     let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
     let mut found = (Chosen::default(), None);
     database::with_dry(config, args.dry_run, async |db| {
+        if !args.dry_run && !may_carry_out(db).await? {
+            return Err(is_for_runs());
+        }
         let chosen = choose(db, &setup, &which, limit).await.map_err(|e| Failure::store(&e))?;
         let user = db.rights().await.map_err(|e| Failure::store(&e))?.role;
         found = (chosen, user);
@@ -92,6 +96,15 @@ pub fn run(args: &Args, common: &Common, config: &Config) -> Result<Exit, Failur
     };
     let kick = Kick { by, why, asked, cases: chosen.cases };
     kicked(&kick, args.dry_run, common, config, &setup)
+}
+
+/// A login for people needs no more rights: it is the wrong one for a run, and meant to be. What a
+/// run would be refused first names a right of it, which nobody is to grant here.
+fn is_for_runs() -> Failure {
+    let text = "this login may not run, and a kick is a run; nothing was done";
+    let hint = "kick as the login of the runs, or on the page of `tieout serve`; docs/security.md \
+                tells who may what, and --dry-run needs to read alone";
+    Failure::new(Exit::Auth, text, hint)
 }
 
 /// What the words mean, and the words for the records. One way of choosing, never two.

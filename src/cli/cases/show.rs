@@ -27,7 +27,7 @@ use crate::report::back::{Back, looks_at};
 use crate::report::duplicates::Captures;
 use crate::report::exceptions::shown;
 use crate::report::past::{Past, ended_as, past_of, with_undone};
-use crate::run::kept::kept_by_last;
+use crate::run::kept::kept_by_newest;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::people::{CaseLinks, CaseNote, PeopleDriver, Proposal, ProposalState, What};
@@ -135,7 +135,9 @@ pub async fn read(number: i64, config: &Config, db: &Database) -> Result<Known, 
         evidence,
         notes: db.case_notes(number).await.map_err(failed)?,
         past: past_of(db, &case, &proposals).await.map_err(failed)?,
-        kept: kept_by_last(db, &config.tables, (&case).into(), &proposals).await.map_err(failed)?,
+        kept: kept_by_newest(db, &config.tables, (&case).into(), &proposals)
+            .await
+            .map_err(failed)?,
         proposals,
         links: db.case_links(number).await.map_err(failed)?,
         similar: with_undone(db, similar).await.map_err(failed)?,
@@ -443,6 +445,9 @@ fn suggestion(
         (text, Some((what, object.map(str::to_owned))))
     };
     let words = |text: &str| (text.to_owned(), None);
+    if would_end(case) {
+        return words(&format!("tieout cases kick C-{} --why TEXT", case.number));
+    }
     let wanted = inputs.and_then(|inputs| inputs.row.money);
     let action = action_after(case.reason, is_found, wanted, inputs.into_iter().flat_map(shown));
     match (action, captures.keep) {
@@ -482,6 +487,13 @@ fn suggestion(
         ),
         (_none, _) => words("nothing by itself: look at the evidence"),
     }
+}
+
+/// Whether the daily look found that a run would decide what only time opened: there is nobody left
+/// to be asked then.
+fn would_end(case: &CaseRow) -> bool {
+    let is_of_time = matches!(case.reason, Reason::PendingTooLong | Reason::Unprovable);
+    is_of_time && case.text.ends_with(&format!("`tieout cases kick C-{}`", case.number))
 }
 
 fn proposed(known: &Known, common: &Common) -> Vec<String> {

@@ -498,6 +498,10 @@ impl Driver for PgStore {
         runs::totals(self.pool().await, run_id).await
     }
 
+    async fn withheld_of_run(&self, run_id: &str) -> Result<i64, StoreError> {
+        runs::withheld(self.pool().await, run_id).await
+    }
+
     async fn journal_of_run(
         &self,
         run_id: &str,

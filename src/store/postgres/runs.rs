@@ -379,3 +379,13 @@ pub(super) async fn totals(pool: &PgPool, run_id: &str) -> Result<Vec<TotalLine>
         })
         .collect()
 }
+
+pub(super) async fn withheld(pool: &PgPool, run_id: &str) -> Result<i64, StoreError> {
+    sqlx::query_scalar(
+        "select count(*) from tieout_journal where run_id = $1 and applied = 'withheld'",
+    )
+    .bind(run_id)
+    .fetch_one(pool)
+    .await
+    .map_err(failed("counting what a mode withheld"))
+}

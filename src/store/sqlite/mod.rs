@@ -824,6 +824,10 @@ impl Driver for SqliteStore {
         runs::totals(&mut *self.read("reading a run's totals").await?, run_id).await
     }
 
+    async fn withheld_of_run(&self, run_id: &str) -> Result<i64, StoreError> {
+        runs::withheld(&mut *self.read("counting what a mode withheld").await?, run_id).await
+    }
+
     async fn journal_of_run(
         &self,
         run_id: &str,

@@ -302,6 +302,20 @@ pub(super) async fn totals(
     lines(&fetch(connection, "reading a run's totals", query).await?)
 }
 
+/// Of a run's records those that say that the mode withheld the decision.
+pub(super) async fn withheld(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+) -> Result<i64, StoreError> {
+    let doing = "counting what a mode withheld";
+    let query = sqlx::query(
+        "select count(*) from tieout_journal where run_id = ?1 and applied = 'withheld'",
+    )
+    .bind(run_id.to_owned());
+    let rows = fetch(connection, doing, query).await?;
+    rows.first().map_or(Ok(0), |row| Cells::new(row, doing).int(0))
+}
+
 fn lines(rows: &[sqlx::sqlite::SqliteRow]) -> Result<Vec<TotalLine>, StoreError> {
     let line = |row| {
         let cells = Cells::new(row, "reading a run's totals");

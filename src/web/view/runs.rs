@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::Value;
 
-use crate::cli::runs::{noted_totals, waits, watched, withheld};
+use crate::cli::runs::{closed_by, noted_totals, waits, watched, withheld, withheld_words};
 use crate::cli::screen::apart;
 use crate::model::count::counted;
 use crate::model::reason::Outcome;
@@ -80,32 +80,47 @@ pub async fn page(site: &Rc<Site>, person: &Person, run: &str) -> Result<Respons
     let report = report_of(site, &run.id).await;
     let notes: Value = serde_json::from_str(&run.notes).unwrap_or_default();
     // What a run counted at its end stays as it is: its journal only grows while it runs.
-    let totals = match noted_totals(&notes) {
+    let noted = noted_totals(&notes);
+    let is_noted = noted.is_some();
+    let totals = match noted {
         Some(totals) => totals,
         None => person.db.run_totals(&run.id).await?,
     };
+    let pruned_at = person.db.pruned_at(&run.id).await?;
+    let is_lost = pruned_at.is_some() && !is_noted && totals.is_empty();
+    let kept_back = withheld(&person.db, &run, pruned_at.is_some()).await?;
     let tie = crate::report::tie_out(&totals);
     let shown = apart(&totals, &waits(&notes), &watched(&notes)).unwrap_or(totals);
-    let beside = if run.state == RunState::Running {
-        of_class("span", "tag").then("running")
-    } else if tie.is_tied() {
-        of_class("span", "tag good").then("ties out")
-    } else {
-        of_class("span", "tag bad").then(format!("UNTIED: {}", tie.untied().join(", ")))
-    };
+    let beside = verdict(&run, &tie, is_lost);
     let heading = format!("Run of {}", run.started_at.format("%Y-%m-%d %H:%MZ"));
     let aged =
         ages(&notes).map(|counts| aging("Open cases by age at the end of this run", &counts));
     let page = Page::of(site, person, Here::Runs, heading.clone())
         .with(title(heading, beside))
         .with(head(&run))
-        .with(gone(person.db.pruned_at(&run.id).await?))
+        .with(life(&run))
+        .with(gone(pruned_at))
         .with(not_examined(&notes))
-        .with(withheld(&notes).map(|words| note("note warn", format!("Withheld: {words}."))))
-        .with(ties(&run, &tie, &shown))
+        .with(
+            withheld_words(kept_back).map(|words| note("note warn", format!("Withheld: {words}."))),
+        )
+        .with(if is_lost { lost() } else { ties(&run, &tie, &shown) })
         .with(aged)
         .with(downloads(report.as_ref()));
     Ok(page.answer(StatusCode::OK))
+}
+
+/// What is said of both sides at first sight: nothing, where there is none to be compared.
+fn verdict(run: &RunRow, tie: &TieOut, is_lost: bool) -> El {
+    if run.state == RunState::Running {
+        of_class("span", "tag").then("running")
+    } else if is_lost {
+        of_class("span", "tag").then("pruned")
+    } else if tie.is_tied() {
+        of_class("span", "tag good").then("ties out")
+    } else {
+        of_class("span", "tag bad").then(format!("UNTIED: {}", tie.untied().join(", ")))
+    }
 }
 
 fn head(run: &RunRow) -> El {
@@ -122,6 +137,25 @@ fn head(run: &RunRow) -> El {
         ("tieout", Html::from(&run.version)),
     ];
     of_class("section", "card").then(facts(pairs))
+}
+
+/// When a run that has not ended last showed that it goes on.
+fn life(run: &RunRow) -> Option<El> {
+    if run.state != RunState::Running {
+        return None;
+    }
+    // To the second: two minutes of silence are all there is to it.
+    let at = run.heartbeat_at.format("%Y-%m-%d %H:%M:%SZ").to_string();
+    let at = el("time").at("datetime", at.replace(' ', "T")).then(at);
+    let words = Html::from("Its last sign of life was at ").with(at);
+    Some(note("note", words.with(format!("; {}.", closed_by()))))
+}
+
+/// In the place of sums that nobody knows any more. That rows were claimed, its records said.
+fn lost() -> El {
+    let words = "Its totals went with its records; where its report was kept, its summary.csv \
+                 has them.";
+    card("Tie-out").then(small(words))
 }
 
 /// That nobody can count anew what is shown.

@@ -4,10 +4,12 @@ use tieout::sandbox::seeds::Seed;
 
 use super::files::{at_bank, with_bank};
 use super::shop::{Engine, Payment, Ran, Shop, Words, at_text, on_both_databases, tieout_now};
+use crate::support::events;
 
 on_both_databases!(
     observing_writes_no_status,
     what_a_mode_withheld_is_told,
+    what_a_killed_run_withheld_is_told,
     succeed_only_withholds_hand_backs,
     the_stricter_mode_holds,
     nothing_due_says_nothing,
@@ -111,6 +113,40 @@ async fn what_a_mode_withheld_is_told(engine: Engine) {
     let shown = shop.tieout(&["runs", "show"]).await.ended(0).stdout;
     assert!(shown.lines().any(|line| line == told), "{shown}");
     assert_eq!(shop.status(1).await, "processing");
+    shop.check(false).await;
+}
+
+/// What no run noted at its end stands in its records: nobody takes it for written.
+async fn what_a_killed_run_withheld_is_told(engine: Engine) {
+    let words = Words { account_mode: "observe", ..Words::default() };
+    let shop = with_captured(engine, words, 1..=3).await;
+    shop.run().await.ended(0);
+    // As a process leaves it that is killed before it can close its run.
+    shop.change_runs(
+        "state = 'running', notes = '{}', ended_at = null, exit_code = null, exit_class = null, \
+         close_number = null, prev_close_hash = null, close_hash = null",
+    )
+    .await;
+    let run = shop.texts("select id from tieout_runs").await.remove(0);
+    let told = "withheld 3 rows by the mode: nothing was written or handed back";
+    let says_so = async |state: &str| {
+        let shown = shop.tieout(&["runs", "show", &run]).await.ended(0).stdout;
+        assert!(shown.contains(&format!(" · {state}")), "{shown}");
+        assert!(shown.lines().any(|line| line == told), "{shown}");
+        let json = shop.tieout(&["runs", "show", &run, "--json"]).await.ended(0);
+        assert_eq!(json.of_type("run")[0]["notes"]["withheld"], 3, "{}", json.stdout);
+        events::check(&json.stdout);
+        shown
+    };
+    let shown = says_so("running").await;
+    let dies = "silent for 120 s it counts as dead, and the next `tieout run` closes it";
+    assert!(shown.contains(dies), "{shown}");
+    shop.ten_minutes_pass().await;
+    shop.run().await.ended(0);
+    let shown = says_so("abandoned").await;
+    assert!(shown.contains("tie-out  EUR residual 0.00 ✓"), "{shown}");
+    let written = "payments where id <= 3 and status <> 'processing'";
+    assert_eq!(shop.count(written).await, 0);
     shop.check(false).await;
 }
 

@@ -8,6 +8,7 @@ use sha2::Sha256;
 
 use super::{deliver, event_ids, ids, of_sink, sold};
 use crate::run::shop::{Engine, tieout_now};
+use crate::support::ports::Refusing;
 use crate::support::receiver::{Answer, Receiver, Sent};
 
 const KEY: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
@@ -93,6 +94,20 @@ async fn a_receiver_that_takes_nothing_is_left_alone_and_loses_nothing() {
         let taken = hook.sent("").split_off(asked);
         assert_eq!(ids(&bodies(&taken)), event_ids(&shop).await, "{answer:?}");
     }
+}
+
+/// Why nobody is there is told once, and nothing of the address, which may be a secret.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receiver_that_is_not_there_is_told_with_its_cause() {
+    let nobody = Refusing::new();
+    let url = format!("http://127.0.0.1:{}/s3cret-path", nobody.port());
+    let shop = sold(Engine::Sqlite, &hook_sink("deadhook", &url), 1).await;
+    let ran = deliver(&shop, &[]).await.ended(3);
+    let why = "cannot be reached: connection refused";
+    assert_eq!(of_sink(&ran, "deadhook")["error"], why);
+    assert!(ran.stderr.contains(&format!("sink deadhook: {why}; 1 event waits")), "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("connection refused").count(), 1, "{}", ran.stderr);
+    assert!(!format!("{}{}", ran.stdout, ran.stderr).contains("s3cret"), "{}", ran.stderr);
 }
 
 #[tokio::test(flavor = "multi_thread")]

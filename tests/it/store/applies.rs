@@ -356,6 +356,11 @@ pub async fn modes_withhold<D: Under>() {
         .collect();
     let end = w.store.apply("r1", &mut writer, &w.table, batch, noon()).await.unwrap();
     assert_eq!(end, done(2, 4, 0));
+    // Of this run alone, and whether it ends by itself or not.
+    w.start("r2", noon()).await;
+    for (run, withheld) in [("r1", 4), ("r2", 0), ("none", 0)] {
+        assert_eq!(w.store.withheld_of_run(run).await.unwrap(), withheld, "{run}");
+    }
     for (claimed, (mode, decision, withheld)) in claimed.iter().zip(&modes) {
         let key = &claimed.row.key.id;
         let record = w.store.journal_of_row("charges", key).await.unwrap().remove(0);

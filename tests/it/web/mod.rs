@@ -4,6 +4,7 @@ mod browser;
 mod chromium;
 mod lists;
 mod people;
+mod runs;
 
 use std::time::Duration;
 
