@@ -1,25 +1,31 @@
 //! BAI2 cash management files, and BTR3 files in the same record form.
 //!
 //! Specification: "Cash Management Balance Reporting Specifications Version 2" (BAI). The sign is
-//! in the type code: 100 to 399 and 920 to 959 are credits, 400 to 699 and 960 to 999 debits, 700
-//! to 799 loans, 890 no money, the others status. Details are unsigned, statuses signed; no detail
-//! has the code of a balance (001 to 099). A detail may be one of many: those that are listed come
-//! to at most what the account says of its credits (100) and debits (400), with the details of the
-//! bank's own codes (920 to 999) or without them. A minus before a detail took it back, or the bank
-//! writes its debits and their sum so: where neither balances nor sums show which, nobody knows.
-//! Where there are balances, a sum of debits with a minus is believed only as they hold with it.
-//! A code that has no side, or that the specification does not know, moves nothing unproven: one
-//! digit more makes a loan (795) or nothing (895) of a credit (195).
+//! in the type code: 100 to 399 are credits, 400 to 699 debits, 700 to 799 loans, 890 no money, the
+//! others status; 900 to 999 are the bank's own (see `own`). Details are unsigned, statuses signed;
+//! no detail has the code of a balance (001 to 099), and one of no side that has no amount is a
+//! message and no entry. A detail may be one of many: those that are listed come to at most what
+//! the account says of its credits (100) and debits (400). A minus before a detail took it back, or
+//! the bank writes its debits and their sum so: where neither balances nor sums show which, nobody
+//! knows. Where there are balances, a sum of debits with a minus is believed only as they hold with
+//! it. A code that has no side, or that the specification does not know, moves nothing unproven:
+//! one digit more makes a loan (795) or nothing (895) of a credit (195).
 //!
 //! Continuations are written in more ways than the specification knows, also within one file. What
 //! reads them all: the fields of a record and its 88s are one list; where a type code is due, empty
 //! fields are passed over; a funds type of three digits is the next type code. The account's
 //! control total then proves the reading, so it is an error where it fails; record counts fail in
-//! files that tie in every sum, so they are a warning.
+//! files that tie in every sum, so they are a warning. A file without line ends is cut by the
+//! length of its records, where its 01 says one.
+//!
+//! NAI, the older form of Australian and New Zealand banks, looks alike and is another: no item
+//! counts, no funds types, two totals in each trailer. It is named, and not read.
 
-use std::collections::{HashSet, VecDeque};
+mod listed;
+mod own;
+
+use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::ops::RangeInclusive;
 
 use chrono::NaiveDate;
 
@@ -30,15 +36,16 @@ use crate::model::settlement::{
 };
 use crate::settlement::amount::yymmdd;
 use crate::settlement::kinds;
+use crate::settlement::sheet;
 use crate::settlement::text::{Lines, Source};
 use crate::settlement::twice::{Sides, Twice};
 use crate::settlement::{Item, Parse};
 
+use listed::{Details, Listed};
+use own::{OWN_CODES, Own, Proof, Sided};
+
 /// The record codes.
 const CODES: [&str; 8] = ["01", "02", "03", "16", "49", "88", "98", "99"];
-
-/// Type codes that a bank gives a meaning of its own: credits up to 959, and debits.
-const OWN_CODES: RangeInclusive<u16> = 920..=999;
 
 /// What mailboxes write above a file that they hand out.
 const MAILBOX: &str = "$$ADD";
@@ -57,7 +64,13 @@ pub fn recognise(head: &str) -> Option<String> {
 }
 
 /// Begins to read.
-pub fn open(source: Source) -> Box<dyn Parse> {
+pub fn open(mut source: Source) -> Box<dyn Parse> {
+    let head = source.head().map(|head| String::from_utf8_lossy(head).into_owned());
+    if let Some(line) = head.ok().and_then(|head| nai(&head)) {
+        let expected = "BAI2: of each sum its code, amount, item count and funds type";
+        let found = "NAI, pairs of a code and an amount, which is not read; ask the bank for BAI2";
+        return sheet::refused(Problem::error(line, "03 account", expected, found));
+    }
     Box::new(Bai2 {
         lines: source.into_lines(),
         pieces: VecDeque::new(),
@@ -71,6 +84,23 @@ pub fn open(source: Source) -> Box<dyn Parse> {
         twice: Twice::default(),
         ended: false,
     })
+}
+
+/// The line of the first account, where a file is NAI: its header has no version, and behind the
+/// account and its currency stand pairs of a code and an amount, where BAI2 has four fields.
+fn nai(head: &str) -> Option<u64> {
+    let mut rows = (1_u64..).zip(head.lines().map(str::trim)).filter(|(_, row)| !row.is_empty());
+    let (_, header) = rows.next()?;
+    if !header.starts_with("01,") || header.split(',').count() != 8 {
+        return None;
+    }
+    let (line, account) = rows.find(|(_, row)| row.starts_with("03,"))?;
+    let fields: Vec<&str> = account.split([',', '/']).map(str::trim).skip(3).collect();
+    let is_number = |text: &&str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let is_code = |at: &usize| fields.get(*at).filter(|text| is_number(text) && text.len() == 3);
+    let are_codes = [0, 2, 4].iter().all(|at| is_code(at).is_some());
+    let are_amounts = [1, 3].iter().all(|at| fields.get(*at).is_some_and(is_number));
+    (are_codes && are_amounts).then_some(line)
 }
 
 /// A record as it stands on (a part of) a line.
@@ -92,6 +122,8 @@ struct Record {
 
 #[derive(Debug, Default)]
 struct File {
+    /// When it was made.
+    made: Option<NaiveDate>,
     total: i128,
     groups: i128,
     records: i128,
@@ -109,239 +141,7 @@ struct Group {
     currency: Option<Currency>,
 }
 
-/// What an account says of its credits (100, and 105 for those that it does not list) and debits
-/// (400, 405), and what it lists. Details may be a part of the day's movements, so what is lacking
-/// is only said; more than there is cannot be listed: a credit was read as a debit, or a debit as
-/// a credit.
 #[derive(Debug, Default)]
-struct Listed {
-    sides: [Side; 2],
-    /// A detail that goes against its code: it may be in either sum.
-    turned: bool,
-    /// The same of a detail that is in neither.
-    beside: bool,
-    /// The sum of debits has a minus: so have the debits.
-    signed: bool,
-    /// What details moved, with its sign; of very many the first.
-    moved: HashSet<i64>,
-}
-
-/// So many amounts of one account are remembered.
-const REMEMBERED: usize = 10_000;
-
-#[derive(Debug, Default, Clone, Copy)]
-struct Side {
-    total: Option<i128>,
-    items: Option<i128>,
-    /// Said more than once, of different funds.
-    several: bool,
-    apart: i128,
-    plain: Details,
-    /// Of the bank's own codes, which may be in the total or not.
-    own: Details,
-}
-
-#[derive(Debug, Default, Clone, Copy)]
-struct Details {
-    sum: i128,
-    count: i128,
-}
-
-impl Listed {
-    /// An amount of a 03.
-    fn declare(&mut self, code: &str, minor: i64, items: Option<i64>) {
-        let [credits, debits] = &mut self.sides;
-        self.signed |= code == "400" && minor < 0;
-        let minor = i128::from(minor).saturating_abs();
-        match code {
-            "100" => credits.declare(minor, items),
-            "400" => debits.declare(minor, items),
-            "105" => credits.apart = credits.apart.saturating_add(minor),
-            "405" => debits.apart = debits.apart.saturating_add(minor),
-            _other => {}
-        }
-    }
-
-    /// What the account `moved` by its balances may show that debits came back: the sum of debits
-    /// is less than nothing then, and not one that the bank writes with a minus.
-    fn hold_against(&mut self, moved: i128) {
-        let [credits, debits] = &mut self.sides;
-        let is_back = |credits: i128, debits: i128| credits.saturating_add(debits) == moved;
-        let both = credits.total.zip(debits.total);
-        let is_one = !credits.several && !debits.several;
-        if self.signed && is_one && both.is_some_and(|(one, other)| is_back(one, other)) {
-            self.signed = false;
-            debits.total = debits.total.map(i128::saturating_neg);
-        }
-    }
-
-    /// Whether the account's own sums come to what it `moved` by its balances.
-    fn comes_to(&self, moved: i128) -> bool {
-        let [credits, debits] = self.sides.map(|side| side.total.filter(|_| !side.several));
-        let both = credits.zip(debits);
-        both.is_some_and(|(credits, debits)| credits.saturating_sub(debits) == moved)
-    }
-
-    /// A 16.
-    fn add(&mut self, code: u16, minor: i64) {
-        let is_own = OWN_CODES.contains(&code);
-        let is_listed = is_own || matches!(code, 101..=399 | 401..=699);
-        let Some(way) = direction(code) else { return };
-        if !is_listed {
-            self.beside |= minor < 0;
-            return;
-        }
-        let [credits, debits] = &mut self.sides;
-        let (side, moved) = match way {
-            Direction::Credit => (credits, minor),
-            Direction::Debit => (debits, minor.saturating_neg()),
-        };
-        self.turned |= minor < 0;
-        let details = if is_own { &mut side.own } else { &mut side.plain };
-        details.sum = details.sum.saturating_add(i128::from(minor));
-        details.count = details.count.saturating_add(i128::from(minor != 0));
-        if self.moved.len() < REMEMBERED {
-            self.moved.insert(moved);
-        }
-    }
-
-    /// Whether what is listed is just what is said of both sides.
-    fn holds(&self, with_own: bool) -> bool {
-        self.sides.iter().all(|side| {
-            let Details { sum, count } = side.listed(with_own);
-            side.total.map_or(count == 0, |total| total == sum)
-        })
-    }
-
-    /// Whether the sums show which way details went that have a minus.
-    fn shows_signs(&self) -> bool {
-        self.holds(true) && !self.beside
-    }
-
-    /// Whether the sums count details of the bank's own codes: not where they hold without them
-    /// alone.
-    fn counts_own(&self) -> bool {
-        let comes_to = |with_own: bool| {
-            let mut said = self.sides.iter().filter(|side| side.total.is_some() && !side.several);
-            said.all(|side| side.comes_to(with_own))
-        };
-        comes_to(true) || !comes_to(false)
-    }
-
-    /// Whether a difference between the balances is one detail read the wrong way round: it is
-    /// twice what that one moved. Sums of the account's own that hold, or that come to what it
-    /// `moved` by its balances, say that none is.
-    fn has_turned(&self, off: i128, moved: i128) -> bool {
-        if self.comes_to(moved) {
-            return false;
-        }
-        let half = off.checked_div(2).and_then(|half| i64::try_from(half).ok());
-        let is_twice = off != 0 && off.checked_rem(2) == Some(0);
-        let is_one = half.is_some_and(|half| self.moved.contains(&half));
-        is_twice && is_one && !self.turned && !self.holds(true) && !self.holds(false)
-    }
-
-    /// Whether just what the details lack of both sums is what the balances are `off` by: a part of
-    /// the day is listed.
-    fn lacks(&self, off: i128) -> bool {
-        let lacks = |side: Side| {
-            let total = side.total.filter(|_| !side.several)?;
-            Some(total.saturating_sub(side.listed(true).sum)).filter(|lacks| *lacks >= 0)
-        };
-        let [credits, debits] = self.sides.map(lacks);
-        let both = credits.zip(debits).filter(|_| !self.turned);
-        both.is_some_and(|(credits, debits)| debits.saturating_sub(credits) == off)
-    }
-
-    /// Whether a sum says something else than the details of its side.
-    fn is_contradicted(&self) -> bool {
-        let mut said = self.sides.iter().filter(|side| side.total.is_some() && !side.several);
-        said.any(|side| !side.comes_to(true) && !side.comes_to(false))
-    }
-
-    /// Whether both sums are there, and hold.
-    fn proves(&self) -> bool {
-        let is_said = self.sides.iter().all(|side| side.total.is_some() && !side.several);
-        is_said && (self.holds(true) || self.holds(false))
-    }
-
-    /// Where what is listed is not what is said. `is_tied`: the balances prove the details.
-    fn controls(&self, line: u64, currency: Option<Currency>, is_tied: bool) -> Vec<Control> {
-        // Many write the summary of a day and none of its movements.
-        let lists = self.sides.iter().any(|side| side.listed(true).count > 0);
-        let with_own = self.counts_own();
-        let [credits, debits] = self.sides;
-        let sides = [
-            ("03 total credits (100)", credits, debits),
-            ("03 total debits (400)", debits, credits),
-        ];
-        let mut controls = Vec::new();
-        for (name, side, other) in sides {
-            let Some(total) = side.total.filter(|_| lists && !side.several) else { continue };
-            let Details { sum, count } = side.listed(with_own);
-            let (is_more, found) = (sum > total, sum.saturating_add(side.apart));
-            let is_sure = is_more && !self.turned && side.has_too_much(total, &other, is_tied);
-            let severity = if is_sure { Severity::Error } else { Severity::Warning };
-            if is_more || found < total {
-                let (field, found) = (name.to_owned(), Found::Is(found));
-                let control = Control { line, field, expected: total, found, currency, severity };
-                controls.push(control);
-                continue;
-            }
-            // A detail may stand for several items, and no item for several details.
-            if let Some(expected) = side.items.filter(|items| count > *items) {
-                controls.push(Control {
-                    line,
-                    field: format!("{name}, items"),
-                    expected,
-                    found: Found::Is(count),
-                    currency: None,
-                    severity: Severity::Warning,
-                });
-            }
-        }
-        controls
-    }
-}
-
-impl Side {
-    fn declare(&mut self, minor: i128, items: Option<i64>) {
-        self.several |= self.total.is_some();
-        self.total = Some(minor);
-        self.items = items.map(i128::from);
-    }
-
-    /// What is listed, with the bank's own codes or without them.
-    fn listed(&self, with_own: bool) -> Details {
-        let Details { sum, count } = self.plain;
-        match with_own {
-            true => Details {
-                sum: sum.saturating_add(self.own.sum),
-                count: count.saturating_add(self.own.count),
-            },
-            false => self.plain,
-        }
-    }
-
-    /// Whether that is the total, or lacks only what is said to be listed nowhere.
-    fn comes_to(&self, with_own: bool) -> bool {
-        let sum = self.listed(with_own).sum;
-        self.total.is_some_and(|total| total == sum || total == sum.saturating_add(self.apart))
-    }
-
-    /// Whether more than its `total` is listed for sure. Where only the bank's own codes are too
-    /// much, they may be in no sum: unless it is just what the other side lacks.
-    fn has_too_much(&self, total: i128, other: &Self, is_tied: bool) -> bool {
-        if self.plain.sum > total {
-            return true;
-        }
-        let more = self.listed(true).sum.saturating_sub(total);
-        let lacks = other.total.map(|total| total.saturating_sub(other.listed(true).sum));
-        !is_tied && (lacks == Some(more) || !self.comes_to(false))
-    }
-}
-
-#[derive(Debug)]
 struct Account {
     /// Its number, and where it begins.
     number: String,
@@ -353,8 +153,11 @@ struct Account {
     records: i128,
     opening: Option<Balance>,
     closing: Option<Balance>,
+    /// What could be drawn before and after (040, 045).
+    available: [Option<i64>; 2],
     net: i128,
     listed: Listed,
+    own: Own,
     /// The line of the first detail that has a minus although its code says which way it went.
     minus: Option<u64>,
     /// The first detail with an amount whose code does not say which way it went, or whether it
@@ -369,12 +172,70 @@ struct Account {
 }
 
 impl Account {
-    /// Notes a detail, to know an account that is told twice.
-    fn note(&mut self, record: &Record, direction: Direction, money: i64) {
+    /// Counts a detail. Which way it went, as far as its code tells, and what is wrong with a sign.
+    fn take(
+        &mut self,
+        record: &Record,
+        code: u16,
+        minor: i64,
+    ) -> (Option<Direction>, Option<Problem>) {
+        self.total = self.total.saturating_add(i128::from(minor));
+        self.moved |= minor != 0;
+        let way = direction(code);
+        let as_coded = self.listed.signed && way == Some(Direction::Debit);
+        let counted = if as_coded { minor.saturating_abs() } else { minor };
+        if way.is_some() && minor < 0 {
+            self.minus = self.minus.or(Some(record.line));
+        }
+        if minor != 0 && !has_side(code) && self.unsided.is_none() {
+            let expected = "the code of a credit or a debit, or balances that hold with it";
+            let found = format!("{}, with an amount", record.field(0));
+            let problem = Problem::error(record.line, "16 type code", expected, found);
+            self.unsided = Some((problem, way.is_some()));
+        }
+        // The sum takes it as it stands; so does the direction, where the account proves it.
+        let is_turned = minor < 0 && !as_coded;
+        let went = way.map(|way| if is_turned { way.opposite() } else { way });
+        let warning = (went != way)
+            .then(|| Problem::warning(record.line, "16 amount", "no sign", record.field(1)));
+        if is_own(code) && minor != 0 {
+            self.own.add(code, counted, record.line, minor < 0);
+            if let Some(way) = way {
+                self.listed.remember(way, counted);
+            }
+            return (went, warning);
+        }
+        self.listed.add(code, way, counted);
+        if let Some(went) = went.filter(|_| minor != 0) {
+            self.note(went, Details { sum: i128::from(minor).saturating_abs(), count: 1 });
+        }
+        (went, warning)
+    }
+
+    /// Counts the details of the bank's own codes, by their sides.
+    fn count_own(&mut self, sides: &[Sided]) {
+        let [credits, debits] = self.own.sums(sides);
+        for (way, details) in [(Direction::Credit, credits), (Direction::Debit, debits)] {
+            self.listed.add_own(way, details);
+            self.note(way, details);
+        }
+    }
+
+    /// Notes what moved, also to know an account that is told twice.
+    fn note(&mut self, way: Direction, details: Details) {
         let [credits, debits] = &mut self.moves;
-        let (count, sum) = if direction == Direction::Credit { credits } else { debits };
-        *count = count.saturating_add(i128::from(money != 0));
-        *sum = sum.saturating_add(i128::from(money));
+        let Details { sum, count } = details;
+        let (side, net) = match way {
+            Direction::Credit => (credits, sum),
+            Direction::Debit => (debits, sum.saturating_neg()),
+        };
+        side.0 = side.0.saturating_add(count);
+        side.1 = side.1.saturating_add(sum);
+        self.net = self.net.saturating_add(net);
+    }
+
+    /// Notes all that a detail says, to know an account that is told twice.
+    fn tell(&mut self, record: &Record) {
         let mut hasher = DefaultHasher::new();
         record.fields.iter().for_each(|(_, text)| text.trim().hash(&mut hasher));
         self.told = self.told.wrapping_add(hasher.finish());
@@ -387,11 +248,38 @@ impl Account {
         both.map(|(from, to)| i128::from(to).saturating_sub(i128::from(from)))
     }
 
+    /// What may show the sides of the bank's own codes. What can be drawn may lack what is not
+    /// there yet: it is asked only where there is nothing else.
+    fn proof(&self) -> Proof {
+        let sides = self.listed.sides;
+        let has_sums = sides.iter().all(|side| side.said().is_some());
+        let [from, to] = self.available.map(|own| own.map(i128::from));
+        let drawn = from.zip(to).filter(|_| !has_sums).map(|(from, to)| to.saturating_sub(from));
+        Proof { sides, moved: self.moved_by_balances().or(drawn), net: self.net }
+    }
+
     /// Whether the sums show which way details went that have a minus: where there are balances,
     /// only together with them, if the sum of debits has one, too.
     fn shows_signs(&self) -> bool {
         let is_so = |moved: i128| !self.listed.signed || self.listed.comes_to(moved);
         self.listed.shows_signs() && self.moved_by_balances().is_none_or(is_so)
+    }
+}
+
+/// A 16 as it was read.
+#[derive(Debug)]
+struct Detail {
+    entry: Entry,
+    line: Line,
+    warning: Option<Problem>,
+    /// Of the bank's own codes: which, and the amount.
+    own: Option<(u16, i64)>,
+}
+
+impl Detail {
+    fn items(self) -> impl Iterator<Item = Item> {
+        let Self { entry, line, warning, .. } = self;
+        [Some(entry.into()), Some(line.into()), warning.map(Item::from)].into_iter().flatten()
     }
 }
 
@@ -463,6 +351,20 @@ fn cut(text: &str) -> Vec<&str> {
     pieces
 }
 
+/// The records of a file that has no line ends: each is as long as its header says (01, field 7),
+/// and begins with its code.
+fn blocked(text: &str) -> Option<Vec<String>> {
+    let header = text.split('/').next().filter(|header| header.starts_with("01,"))?;
+    let width: usize = header.split(',').nth(6)?.trim().parse().ok()?;
+    if width <= header.len() || text.chars().nth(width).is_none() {
+        return None;
+    }
+    let characters: Vec<char> = text.chars().collect();
+    let records = characters.chunks(width).map(|record| record.iter().collect::<String>());
+    let records: Vec<String> = records.map(|record| record.trim_end().to_owned()).collect();
+    records.iter().all(|record| split_code(record).is_some()).then_some(records)
+}
+
 impl Bai2 {
     fn piece(&mut self) -> Result<Option<Piece>, Problem> {
         while self.pieces.is_empty() {
@@ -475,8 +377,9 @@ impl Bai2 {
             if text.is_empty() || (is_above && text.starts_with(MAILBOX)) {
                 continue;
             }
-            let cut = cut(text).into_iter();
-            self.pieces.extend(cut.map(|text| Piece { line, byte, text: text.to_owned() }));
+            let records =
+                blocked(text).unwrap_or_else(|| cut(text).into_iter().map(str::to_owned).collect());
+            self.pieces.extend(records.into_iter().map(|text| Piece { line, byte, text }));
         }
         Ok(self.pieces.pop_front())
     }
@@ -563,21 +466,17 @@ impl Bai2 {
 
     fn begin_file(&mut self, record: &Record) {
         self.close_file(record.line);
-        self.file = Some(File { records: pieces(record), ..File::default() });
+        let made = yymmdd(record.field(2));
+        self.file = Some(File { made, records: pieces(record), ..File::default() });
     }
 
     fn begin_group(&mut self, record: &Record) {
         self.close_group(record.line);
         let currency = record.field(5);
         let currency = if currency.is_empty() { "USD" } else { currency };
-        let time = record.field(4);
-        let end_of_day = matches!(time, "" | "2400" | "9999" | "2359");
-        let finality = match record.field(6) {
-            "1" | "3" => Finality::Interim,
-            "2" | "4" => Finality::Final,
-            _unsaid if end_of_day => Finality::Final,
-            _unsaid => Finality::Interim,
-        };
+        let made = self.file.as_ref().and_then(|file| file.made);
+        let (finality, undecided) = finality(record, made);
+        self.items.extend(undecided.map(Item::from));
         let status = record.field(2);
         let flags = Flags {
             deletion: status == "2",
@@ -642,18 +541,8 @@ impl Bai2 {
             line: record.line,
             day,
             currency,
-            total: 0,
             records: pieces(record),
-            opening: None,
-            closing: None,
-            net: 0,
-            listed: Listed::default(),
-            minus: None,
-            unsided: None,
-            moves: Sides::default(),
-            told: 0,
-            moved: false,
-            failed: false,
+            ..Account::default()
         };
         for problem in summaries(record, &mut account) {
             account.failed = true;
@@ -672,11 +561,12 @@ impl Bai2 {
             return;
         };
         match detail(record, account, self.entries.saturating_add(1)) {
-            Ok((entry, line, warning)) => {
+            Ok(None) => {}
+            Ok(Some(detail)) => {
                 self.entries = self.entries.saturating_add(1);
-                self.items.push_back(entry.into());
-                self.items.push_back(line.into());
-                self.items.extend(warning.map(Item::from));
+                let told = account.own.hold(detail);
+                let details = account.own.overflow().into_iter().chain(told);
+                self.items.extend(details.flat_map(Detail::items));
             }
             Err(problem) => {
                 account.failed = true;
@@ -685,12 +575,29 @@ impl Bai2 {
         }
     }
 
+    /// Tells the details that waited for the sides of the bank's own codes, and whether nothing
+    /// shows these.
+    fn settle_own(&mut self, account: &mut Account) -> Option<Problem> {
+        if account.own.is_empty() {
+            return None;
+        }
+        let (sides, problem) = match account.own.sides(&account.proof()) {
+            Ok(sides) => (sides, None),
+            Err(why) => (account.own.usual(), Some(account.own.problem(why))),
+        };
+        account.count_own(&sides);
+        let details = account.own.release(&sides);
+        self.items.extend(details.into_iter().flat_map(Detail::items));
+        problem
+    }
+
     fn end_account(&mut self, record: &Record) {
         self.add_records(true, true);
-        let Some(account) = self.account.take() else {
+        let Some(mut account) = self.account.take() else {
             self.problem(Problem::error(record.line, "49 account trailer", "after a 03", "none"));
             return;
         };
+        let unshown = self.settle_own(&mut account);
         let Account { total, currency, .. } = account;
         let declared = match record.field(0) {
             // An account without any amount; 98 and 99 prove that there was none.
@@ -704,8 +611,9 @@ impl Bai2 {
         }
         let holds = self.balances_hold(record.line, &account);
         let is_proven = holds && account.opening.is_some() && account.closing.is_some();
-        let sums = account.listed.controls(record.line, account.currency, is_proven);
-        self.items.extend(sums.into_iter().map(Item::from));
+        let is_open = unshown.is_some();
+        let sums = account.listed.controls((record.line, currency), is_proven, is_open);
+        self.items.extend(sums.into_iter().map(Item::from).chain(unshown.map(Item::from)));
         if let Some(line) = account.minus.filter(|_| !is_proven && !account.shows_signs()) {
             let expected = "no sign, or balances or sums that show which way it went";
             self.problem(Problem::error(line, "16 amount", expected, "a minus"));
@@ -717,7 +625,8 @@ impl Bai2 {
             self.problem(problem.clone());
         }
         self.told_before(&account);
-        let is_tied = declared.map(i128::from) == Some(total) && !account.failed && holds;
+        let is_read = !account.failed && !is_open;
+        let is_tied = declared.map(i128::from) == Some(total) && is_read && holds;
         self.end_statement(record.line, &account, Some(is_tied));
     }
 
@@ -789,8 +698,13 @@ impl Bai2 {
         };
         let declared = signed(record.field(0));
         self.check(record.line, "98 group total", declared, group.total, None);
-        self.count(record, "98 account count", 1, group.accounts, Severity::Error);
-        self.count(record, "98 record count", 2, group.records, Severity::Warning);
+        // CBA's CommBiz says the total and the records alone: it does not count accounts.
+        let counts_accounts = record.fields.len() != 2;
+        if counts_accounts {
+            self.count(record, "98 account count", 1, group.accounts, Severity::Error);
+        }
+        let at = if counts_accounts { 2 } else { 1 };
+        self.count(record, "98 record count", at, group.records, Severity::Warning);
         if let Some(file) = &mut self.file {
             file.total = file.total.saturating_add(group.total);
         }
@@ -843,15 +757,17 @@ impl Bai2 {
                 let control = Control { line, field, expected, found, currency: None, severity };
                 self.items.push_back(control.into());
             }
-            None => self.problem(Problem {
-                severity,
-                ..Problem::error(line, field, found.to_string(), text)
-            }),
+            None => {
+                let text = if text.is_empty() { "none" } else { text };
+                let said = format!("{text}, where there are {found}");
+                self.problem(Problem { severity, ..Problem::error(line, field, "a number", said) });
+            }
         }
     }
 
     fn close_account(&mut self, line: u64) {
-        if let Some(account) = self.account.take() {
+        if let Some(mut account) = self.account.take() {
+            self.settle_own(&mut account);
             self.problem(Problem::error(line, "49 account trailer", "before this", "none"));
             self.end_statement(line, &account, None);
         }
@@ -969,9 +885,12 @@ fn summary(account: &mut Account, code: &str, minor: i64, line: u64) {
     account.moved |= minor != 0;
     let Some(currency) = account.currency else { return };
     let balance = Some(Balance { minor, currency, date: None, line });
+    let [before, after] = &mut account.available;
     match code {
         "010" => account.opening = balance,
         "015" => account.closing = balance,
+        "040" => *before = Some(minor),
+        "045" => *after = Some(minor),
         _other => {}
     }
 }
@@ -1006,22 +925,45 @@ fn direction(code: u16) -> Option<Direction> {
     }
 }
 
-/// Whether a code is one of the specification that says which way money went; those of sums of all
-/// credits (100) and debits (400) are of no detail.
-fn has_side(code: u16) -> bool {
-    OWN_CODES.contains(&code) || matches!(code, 101..=399 | 401..=699 | 720..=728 | 760)
+/// Whether a bank gives a code a meaning of its own.
+fn is_own(code: u16) -> bool {
+    OWN_CODES.contains(&code)
 }
 
-type Detail = (Entry, Line, Option<Problem>);
+/// Whether a code says which way money went, or waits for what does; those of sums of all credits
+/// (100) and debits (400) are of no detail.
+fn has_side(code: u16) -> bool {
+    is_own(code) || matches!(code, 101..=399 | 401..=699 | 720..=728 | 760)
+}
 
-fn detail(record: &Record, account: &mut Account, number: u64) -> Result<Detail, Problem> {
+/// Whether a group's day is over, and what is to be said where its time does not tell.
+fn finality(record: &Record, made: Option<NaiveDate>) -> (Finality, Option<Problem>) {
+    let time = record.field(4);
+    match (record.field(6), time) {
+        ("1" | "3", _) => (Finality::Interim, None),
+        ("2" | "4", _) | (_, "" | "2400" | "9999" | "2359") => (Finality::Final, None),
+        // Midnight may begin the day or end it: it is over where the file is of a later one.
+        (_, "0000") => {
+            let days = made.zip(yymmdd(record.field(3)));
+            if days.is_some_and(|(made, day)| made > day) {
+                return (Finality::Final, None);
+            }
+            let expected = "2400, an as-of-date modifier, or a file that was made on a later day";
+            let found = "0000, which may begin the day: taken for the running day, which decides \
+                         nothing";
+            let problem = Problem::warning(record.line, "02 as-of time", expected, found);
+            (Finality::Interim, Some(problem))
+        }
+        _running => (Finality::Interim, None),
+    }
+}
+
+/// The type code of a 16, and its amount.
+fn figures(record: &Record) -> Result<(u16, i64), Problem> {
     let text = record.field(0);
     let code: Option<u16> = text.parse().ok().filter(|_| text.len() == 3);
     let code =
         code.ok_or_else(|| Problem::error(record.line, "16 type code", "three digits", text))?;
-    let currency = account.currency.ok_or_else(|| {
-        Problem::error(record.line, "16 currency", "one of its account or group", "none")
-    })?;
     let text = record.field(1);
     let minor = match signed(text) {
         Some(minor) => minor,
@@ -1033,41 +975,34 @@ fn detail(record: &Record, account: &mut Account, number: u64) -> Result<Detail,
         let found = format!("{found}, the code of a balance, with an amount");
         return Err(Problem::error(record.line, "16 type code", expected, found));
     }
-    account.total = account.total.saturating_add(i128::from(minor));
-    account.moved |= minor != 0;
-    let mut warning = None;
-    let mut way = direction(code);
-    let as_coded = account.listed.signed && way == Some(Direction::Debit);
-    account.listed.add(code, if as_coded { minor.saturating_abs() } else { minor });
-    if way.is_some() && minor < 0 {
-        account.minus = account.minus.or(Some(record.line));
+    Ok((code, minor))
+}
+
+/// A 16; none where it is a message, which moves nothing.
+fn detail(record: &Record, account: &mut Account, number: u64) -> Result<Option<Detail>, Problem> {
+    let (code, minor) = figures(record)?;
+    let currency = account.currency.ok_or_else(|| {
+        Problem::error(record.line, "16 currency", "one of its account or group", "none")
+    })?;
+    account.tell(record);
+    let is_message = minor == 0 && (is_own(code) || direction(code).is_none());
+    if is_message {
+        return Ok(None);
     }
-    if let (Some(direction), true) = (way, minor < 0 && !as_coded) {
-        // The sum takes it as it stands; so does the direction, where the account proves it.
-        way = Some(direction.opposite());
-        warning = Some(Problem::warning(record.line, "16 amount", "no sign", text));
-    }
-    let money = if way.is_some() { minor.saturating_abs() } else { 0 };
-    let direction = way.unwrap_or(Direction::Credit);
-    if minor != 0 && !has_side(code) && account.unsided.is_none() {
-        let expected = "the code of a credit or a debit, or balances that hold with it";
-        let found = format!("{}, with an amount", record.field(0));
-        let problem = Problem::error(record.line, "16 type code", expected, found);
-        account.unsided = Some((problem, way.is_some()));
-    }
-    account.note(record, direction, money);
-    account.net = account.net.saturating_add(direction.signed(money));
+    let (way, warning) = account.take(record, code, minor);
     let at = after_funds(record, 2)?;
     let value_on = matches!(record.field(2), "V" | "v").then(|| yymmdd(record.field(3))).flatten();
-    let reversal = RETURNS.contains(&code);
+    // Banks write a nought where they have none.
     let bank_reference = record.field(at);
+    let bank_reference =
+        if bank_reference.bytes().all(|b| b == b'0') { "" } else { bank_reference };
     let entry = Entry {
         number,
         line: record.line,
-        minor: money,
+        minor: if way.is_some() { minor.saturating_abs() } else { 0 },
         currency,
-        direction,
-        reversal,
+        direction: way.unwrap_or(Direction::Credit),
+        reversal: RETURNS.contains(&code),
         status: if way.is_some() { EntryStatus::Booked } else { EntryStatus::Info },
         booked_on: account.day,
         value_on,
@@ -1082,7 +1017,8 @@ fn detail(record: &Record, account: &mut Account, number: u64) -> Result<Detail,
     line.tag(TagKind::CustomerReference, record.field(at.saturating_add(1)));
     texts(&mut line, record, at.saturating_add(2));
     line.kind = kinds::booking(&line);
-    Ok((entry, line, warning))
+    let own = Some((code, minor)).filter(|_| is_own(code));
+    Ok(Some(Detail { entry, line, warning, own }))
 }
 
 /// The text, and the codewords that some banks put into it, one a continuation.
@@ -1122,4 +1058,280 @@ fn reason(text: &str) -> Option<String> {
     let (_, after) = text.split_once("Reason: \"")?;
     let code = after.split('"').next()?;
     Some(code.to_owned()).filter(|code| !code.is_empty() && code.len() <= 40)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+    use crate::settlement::ledger::{Inspection, State, inspect};
+
+    fn inspected(text: &str) -> Inspection {
+        inspect(Box::new(Cursor::new(text.as_bytes().to_vec())), None, None).unwrap()
+    }
+
+    fn entries(text: &str) -> Vec<Entry> {
+        let source = Source::open(Box::new(Cursor::new(text.as_bytes().to_vec())), None).unwrap();
+        let mut parser = open(source);
+        let mut entries = Vec::new();
+        while let Some(item) = parser.next().unwrap() {
+            if let Item::Entry(entry) = item {
+                entries.push(*entry);
+            }
+        }
+        entries
+    }
+
+    fn problems(found: &Inspection) -> Vec<String> {
+        found.sums.problems.iter().map(ToString::to_string).collect()
+    }
+
+    /// Credits and debits of the one currency.
+    fn moved(found: &Inspection) -> (i128, i128) {
+        let mut totals = found.sums.totals.values();
+        totals.next().map_or((0, 0), |totals| (totals.credit_minor, totals.debit_minor))
+    }
+
+    /// A file of one account, whose trailers hold: what its 03 says (code, amount, items), and its
+    /// details.
+    fn file(said: &[(&str, i64, &str)], rows: &[(&str, i64)]) -> String {
+        let sums: String =
+            said.iter().map(|(code, minor, items)| format!(",{code},{minor},{items},")).collect();
+        let details: String = (1..)
+            .zip(rows)
+            .map(|(at, (code, minor))| format!("16,{code},{minor},Z,0,R{at},x\n"))
+            .collect();
+        let minor = said.iter().map(|(_, minor, _)| minor);
+        let total = minor.chain(rows.iter().map(|(_, minor)| minor)).sum::<i64>();
+        let count = rows.len();
+        format!(
+            "01,A,B,261119,0400,1,,,2/\n02,B,A,1,261118,2400,AUD,2/\n03,1,{sums}/\n{details}\
+             49,{total},{}/\n98,{total},1,{}/\n99,{total},1,{}/\n",
+            count + 2,
+            count + 4,
+            count + 6
+        )
+    }
+
+    #[track_caller]
+    fn refused(text: &str, part: &str) {
+        let found = inspected(text);
+        assert_eq!(found.state, State::Quarantined, "{part}");
+        assert!(problems(&found).iter().any(|one| one.contains(part)), "{:?}", problems(&found));
+    }
+
+    /// NAB's 951 is a fee and its 905 interest, CBA's 990 and 992 came in.
+    #[test]
+    fn a_bank_s_own_code_has_the_side_that_both_sums_show() {
+        for (said, rows, want) in [
+            (
+                vec![("100", 1_000, ""), ("400", 300, "")],
+                vec![("195", 1_000), ("495", 200), ("951", 100)],
+                (1_000, 300),
+            ),
+            (vec![("100", 0, ""), ("400", 100, "")], vec![("951", 100)], (0, 100)),
+            (
+                vec![("100", 1_000, ""), ("400", 0, "")],
+                vec![("905", 700), ("195", 300)],
+                (1_000, 0),
+            ),
+            (
+                vec![("100", 700, ""), ("400", 300, "")],
+                vec![("910", 700), ("495", 300)],
+                (700, 300),
+            ),
+            (
+                vec![("100", 1_249, "3"), ("400", 1_200, "2")],
+                vec![("257", 449), ("990", 400), ("992", 400), ("988", 500), ("988", 700)],
+                (1_249, 1_200),
+            ),
+            // As the specification says, and a status that moved nothing.
+            (vec![("100", 700, ""), ("400", 40, "")], vec![("930", 700), ("980", 40)], (700, 40)),
+            (vec![("100", 300, ""), ("400", 0, "")], vec![("195", 300), ("905", 7)], (300, 0)),
+            // One sum, and the specification's sides hold with it.
+            (vec![("100", 700, "1")], vec![("948", 700), ("988", 40)], (700, 40)),
+        ] {
+            let text = file(&said, &rows);
+            let found = inspected(&text);
+            assert_eq!(found.state, State::Ok, "{rows:?}: {:?}", problems(&found));
+            assert_eq!(found.sums.problems_total, 0, "{rows:?}: {:?}", problems(&found));
+            assert_eq!(moved(&found), want, "{rows:?}");
+            assert_eq!(found.sums.statements[0].ties, Some(true), "{rows:?}");
+            let places = entries(&text).into_iter().map(|entry| entry.number);
+            assert_eq!(places.collect::<Vec<_>>(), (1..=found.sums.entries).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_bank_s_own_code_has_the_side_that_the_balances_show() {
+        let fee = [("195", 1_000), ("495", 200), ("951", 100)];
+        let ledger = |closing: i64| vec![("015", closing, ""), ("010", 5_000, "")];
+        let drawn = |closing: i64| vec![("040", 5_000, ""), ("045", closing, "")];
+        for (said, want) in [
+            (ledger(5_700), (1_000, 300)),
+            (ledger(5_900), (1_100, 200)),
+            (drawn(5_700), (1_000, 300)),
+            ([ledger(5_700), vec![("100", 1_000, "1"), ("400", 300, "2")]].concat(), (1_000, 300)),
+            // What can be drawn may lack what both sums show.
+            ([drawn(5_200), vec![("100", 1_000, ""), ("400", 300, "")]].concat(), (1_000, 300)),
+        ] {
+            let found = inspected(&file(&said, &fee));
+            assert_eq!(found.state, State::Ok, "{said:?}: {:?}", problems(&found));
+            assert_eq!(moved(&found), want, "{said:?}");
+        }
+        let unshown = "16 type code: expected the code of a credit or a debit, or sums of both";
+        refused(&file(&ledger(5_800), &fee), unshown);
+        // One shows this side, and the other that; and balances beside sums that leave it out.
+        let and = |sums: [i64; 2]| {
+            let [credits, debits] = sums;
+            [ledger(5_900), vec![("100", credits, ""), ("400", debits, "")]].concat()
+        };
+        refused(&file(&and([1_000, 300]), &fee), unshown);
+        let found = inspected(&file(&and([1_000, 200]), &fee));
+        assert_eq!(
+            (found.state, moved(&found)),
+            (State::Ok, (1_100, 200)),
+            "{:?}",
+            problems(&found)
+        );
+    }
+
+    #[test]
+    fn a_bank_s_own_code_whose_side_nothing_shows_is_not_counted_on() {
+        let said = "codes of the bank's own";
+        let fee = [("195", 1_000), ("495", 200), ("951", 100)];
+        refused(&file(&[("015", 5_000, "")], &fee), "line 6: 16 type code");
+        refused(&file(&[("015", 5_000, "")], &fee), "found 951 (line 6): codes of the bank's own");
+        let three = [("990", 400), ("948", 700), ("990", 300)];
+        refused(&file(&[], &three), "found 990 (lines 4, 6), 948 (line 5): codes");
+        // A single sum that holds with no reading of the specification's.
+        let text = file(&[("100", 1_100, "2")], &[("990", 400), ("948", 700)]);
+        refused(&text, said);
+        refused(&text, "03 total credits (100): expected 11.00 AUD, found 7.00 AUD");
+        let found = inspected(&text);
+        assert!(found.sums.problems.iter().all(|one| one.severity == Severity::Error));
+        // A part of the day, and a bank that leaves its codes out of its sums.
+        let sums = [("100", 700, ""), ("400", 200, "")];
+        refused(&file(&sums, &[("195", 400), ("475", 200), ("970", 20)]), said);
+        refused(&file(&sums, &[("195", 700), ("475", 200), ("999", 20)]), said);
+        // Either one of two is the fee.
+        let alike = [("195", 700), ("951", 100), ("952", 100)];
+        let either = file(&[("100", 800, ""), ("400", 100, "")], &alike);
+        refused(&either, "they hold with more than one choice of sides");
+        // The items tell them apart.
+        let counted = [("195", 700), ("951", 50), ("951", 50), ("952", 100)];
+        let found = inspected(&file(&[("100", 800, "3"), ("400", 100, "1")], &counted));
+        assert_eq!((found.state, moved(&found)), (State::Ok, (800, 100)), "{:?}", problems(&found));
+        let found = inspected(&file(&[("100", 800, "2"), ("400", 100, "2")], &counted));
+        assert_eq!((found.state, moved(&found)), (State::Ok, (800, 100)), "{:?}", problems(&found));
+    }
+
+    /// The specification's sides are told, and the file is refused, where too much would wait.
+    #[test]
+    fn details_do_not_wait_without_bound() {
+        let fee = [("951", 100)];
+        let rest = std::iter::repeat_n(("195", 10), 60_000);
+        let rows: Vec<(&str, i64)> = fee.into_iter().chain(rest).collect();
+        let text = file(&[("100", 600_000, ""), ("400", 100, "")], &rows);
+        let found = inspected(&text);
+        assert_eq!(found.state, State::Quarantined);
+        assert_eq!((found.sums.entries, moved(&found)), (60_001, (600_100, 0)));
+        let places = entries(&text).into_iter().map(|entry| entry.number);
+        assert!(places.eq(1..=60_001), "in the order of the file");
+    }
+
+    #[test]
+    fn a_group_trailer_may_count_records_alone() {
+        let text = file(&[("100", 500, "1")], &[("399", 500)]);
+        let (three, two) = ("98,1000,1,5/", "98,1000,5/");
+        assert!(text.contains(three), "{text}");
+        for text in [text.clone(), text.replace(three, two)] {
+            let found = inspected(&text);
+            assert_eq!((found.state, found.sums.problems_total), (State::Ok, 0), "{text}");
+        }
+        let other = inspected(&text.replace(three, "98,1000,6/"));
+        assert_eq!(other.state, State::Ok, "record counts only warn");
+        assert!(problems(&other)[0].contains("98 record count: expected 6, found 5"));
+        refused(&text.replace(three, "98,1000,2,5/"), "98 account count: expected 2, found 1");
+        let unread = inspected(&text.replace(three, "98,1000,1,/"));
+        let said = "98 record count: expected a number, found none, where there are 5";
+        assert!(problems(&unread)[0].contains(said), "{:?}", problems(&unread));
+        refused(
+            &text.replace(three, "98,1000,x,5/"),
+            "expected a number, found x, where there are 1",
+        );
+    }
+
+    #[test]
+    fn midnight_is_the_end_of_a_day_that_is_over() {
+        let of = |made: &str, time: &str, modifier: &str| {
+            let text = file(&[], &[("399", 500)]);
+            let text = text.replace("261119", made).replace(",2400,AUD,2/", time);
+            let found = inspected(&text.replace("MOD", modifier));
+            assert_eq!(found.state, State::Ok, "{:?}", problems(&found));
+            (found.sums.statements[0].head.finality, found.sums.problems_total)
+        };
+        let midnight = ",0000,AUD,MOD/";
+        assert_eq!(of("261119", midnight, ""), (Finality::Final, 0));
+        assert_eq!(of("261118", midnight, ""), (Finality::Interim, 1));
+        assert_eq!(of("", midnight, ""), (Finality::Interim, 1));
+        assert_eq!(of("261119", midnight, "3"), (Finality::Interim, 0));
+        assert_eq!(of("261118", midnight, "2"), (Finality::Final, 0));
+        assert_eq!(of("261119", ",0945,AUD,/", ""), (Finality::Interim, 0));
+        // As Oracle's manual has it, with blanks.
+        assert_eq!(of("261119", ", 0000, AUD, /", ""), (Finality::Final, 0));
+    }
+
+    #[test]
+    fn a_message_is_no_entry_and_a_nought_no_reference() {
+        for message in ["16,890,,,,,closed/", "16,890,0,,,,closed/", "16,910,,Z,,,rates/"] {
+            let text = file(&[], &[("399", 500)]);
+            let text = text.replace("49,500,3/", &format!("{message}\n49,500,4/"));
+            let text = text.replace("1,5/", "1,6/").replace("1,7/", "1,8/");
+            let found = inspected(&text);
+            assert_eq!((found.state, found.sums.problems_total), (State::Ok, 0), "{message}");
+            assert_eq!((found.sums.entries, found.sums.lines), (1, 1), "{message}");
+        }
+        let text = file(&[], &[("399", 500)]);
+        assert_eq!(inspected(&text).sums.references.get(&TagKind::BankReference), None);
+        assert_eq!(entries(&text)[0].bank_reference, None);
+        let named = text.replace(",Z,0,", ",Z,070,");
+        assert_eq!(entries(&named)[0].bank_reference.as_deref(), Some("070"));
+    }
+
+    #[test]
+    fn nai_is_named_and_not_read() {
+        let text = "01,,B,261119,0400,1,78,78/\n02,B,A,1,261118,0000/\n\
+                    03,1,AUD,015,1000,100,000,102,000,400/\n88,300,402,100/\n\
+                    16,495,300,0,0,PAYMENT/\n49,1700,1300/\n98,1700,1,1300/\n99,1700,1,7,1300/\n";
+        let found = inspected(text);
+        assert_eq!((found.state, found.sums.problems_total), (State::Quarantined, 1));
+        assert!(problems(&found)[0].contains("found NAI"), "{:?}", problems(&found));
+        // BAI2 whose header lacks a field.
+        let short = file(&[("015", 1_000, ""), ("100", 500, "1")], &[("399", 500)]);
+        let short = short.replace("01,A,B,261119,0400,1,,,2/", "01,A,B,261119,0400,1,,2/");
+        let found = inspected(&short);
+        assert_eq!(
+            (found.state, found.sums.problems_total),
+            (State::Ok, 0),
+            "{:?}",
+            problems(&found)
+        );
+    }
+
+    #[test]
+    fn records_without_line_ends_are_as_long_as_the_header_says() {
+        let text = file(&[("010", 500, "")], &[("399", 500), ("475", 70)]);
+        let text = text.replace("0400,1,,,2/", "0400,1,80,,2/").replace(",x\n", ",a/b 49,1\n");
+        let lines = inspected(&text);
+        assert_eq!((lines.state, lines.sums.problems_total), (State::Ok, 0));
+        let joined: String = text.lines().map(|line| format!("{line:<80}")).collect();
+        for joined in [joined.clone(), joined.trim_end().to_owned(), format!("{joined}\n")] {
+            let found = inspected(&joined);
+            assert_eq!(found.state, State::Ok, "{:?}", problems(&found));
+            assert_eq!(found.sums.totals, lines.sums.totals);
+        }
+        refused(&joined.replace("1,80,,2/", "1,81,,2/"), "49");
+    }
 }

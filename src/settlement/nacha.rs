@@ -6,6 +6,10 @@
 //! it has no balances, and its control record ties it. Credit and debit are those of the file,
 //! that is of the receiver's account; the second digit of the transaction code tells (0 to 4
 //! credit, 5 to 9 debit), on returns too, as the control totals count them.
+//!
+//! An international entry (IAT, and in notices of change a COR whose batch says IATCOR) has the
+//! foreign account where others have the individual's identification; that one is in its addenda
+//! 715, and what it is for in 717. An account number is never a tag.
 
 use std::collections::VecDeque;
 
@@ -21,6 +25,9 @@ use crate::settlement::{Item, Parse};
 
 /// The length of a record.
 const WIDTH: usize = 94;
+
+/// So many records of another length are named.
+const OF_OTHER_LENGTH: u8 = 10;
 
 /// Entry hashes keep ten digits.
 const HASH: i128 = 10_000_000_000;
@@ -48,6 +55,8 @@ pub fn open(source: Source) -> Box<dyn Parse> {
         file: None,
         batch: None,
         entry: None,
+        passed_over: false,
+        of_other_length: 0,
         ended: false,
     })
 }
@@ -62,6 +71,9 @@ struct Nacha {
     file: Option<Sums>,
     batch: Option<Batch>,
     entry: Option<(Entry, Line)>,
+    /// The last entry could not be read, which was said.
+    passed_over: bool,
+    of_other_length: u8,
     ended: bool,
 }
 
@@ -74,6 +86,8 @@ struct Sums {
     hash: i128,
     debit: i128,
     credit: i128,
+    /// An amount that belongs to either could not be read: nothing can be held against them.
+    unread: bool,
     /// A batch of the file is one of ADV, whose totals have twenty digits.
     adv: bool,
     closed: bool,
@@ -81,6 +95,8 @@ struct Sums {
 
 struct Batch {
     class: String,
+    /// Its entries are laid out as international ones.
+    is_iat: bool,
     number: String,
     sums: Sums,
 }
@@ -161,6 +177,7 @@ impl Nacha {
 
     fn read(&mut self, record: &Record) {
         let kind = record.at(1, 1);
+        self.measure(record);
         let fill = record.text.trim_end().bytes().all(|byte| byte == b'9');
         if kind == "1" {
             self.begin_file(record);
@@ -184,6 +201,19 @@ impl Nacha {
             other => {
                 self.problem(Problem::error(record.line, "record type", "1, 5 to 9", other));
             }
+        }
+    }
+
+    /// Characters too many or too few may have moved every column behind them.
+    fn measure(&mut self, record: &Record) {
+        let long = record.text.trim_end().chars().count();
+        // These end in digits; what others end in is blank, and may be left out.
+        let ends_in_digits = matches!(record.at(1, 1), "5" | "6" | "7" | "8");
+        let is_short = ends_in_digits && record.text.chars().count() < WIDTH;
+        if (long > WIDTH || is_short) && self.of_other_length < OF_OTHER_LENGTH {
+            self.of_other_length = self.of_other_length.saturating_add(1);
+            let (expected, found) = (format!("{WIDTH} characters"), long.to_string());
+            self.problem(Problem::warning(record.line, "record length", expected, found));
         }
     }
 
@@ -215,36 +245,35 @@ impl Nacha {
         statement.from = yymmdd(record.at(70, 75));
         statement.to = statement.from;
         self.items.push_back(statement.into());
-        self.batch = Some(Batch { class, number, sums: Sums::default() });
+        let is_iat = class == "IAT" || (class == "COR" && record.at(5, 20).trim() == "IATCOR");
+        self.batch = Some(Batch { class, is_iat, number, sums: Sums::default() });
     }
 
     fn entry(&mut self, record: &Record) {
         self.flush_entry();
+        self.passed_over = false;
         let Some(dollar) = self.dollar else { return };
-        let class = self.batch.as_ref().map(|batch| batch.class.clone());
-        let Some(class) = class else {
+        let of = self.batch.as_ref().map(|batch| (batch.class.clone(), batch.is_iat));
+        let Some((class, is_iat)) = of else {
             self.problem(Problem::error(record.line, "6 entry", "within a batch", "none is open"));
             return;
         };
         let is_adv = class == "ADV";
         let code = record.at(2, 3);
-        let direction = match direction(code, is_adv) {
-            Some(direction) => direction,
-            None => {
-                let expected = "two digits that tell credit from debit";
-                self.problem(Problem::error(record.line, "6 transaction code", expected, code));
-                return;
-            }
+        let Some(direction) = direction(code, is_adv) else {
+            let expected = "two digits that tell credit from debit";
+            self.pass_over(record, "6 transaction code", expected, code);
+            return;
         };
         let text = if is_adv { record.at(28, 39) } else { record.at(30, 39) };
         let minor = match amount::minor(text.trim()) {
             Ok(minor) => minor,
             Err(refused) => {
-                self.problem(refused.at(record.line, "6 amount", text, dollar));
+                self.pass_over(record, "6 amount", &refused.expected(dollar), text);
                 return;
             }
         };
-        self.add(record, direction, minor);
+        self.add(record, Some((direction, minor)));
         self.entries = self.entries.saturating_add(1);
         let entry = Entry {
             number: self.entries,
@@ -263,22 +292,33 @@ impl Nacha {
         let mut line = Line { byte: record.byte, ..Line::of(&entry) };
         line.raw.push_str(record.text.trim_end());
         line.type_code.clone_from(&entry.type_code);
-        references(&mut line, record, &class);
+        references(&mut line, record, if is_iat { "IAT" } else { class.as_str() });
         self.entry = Some((entry, line));
     }
 
+    /// An entry that cannot be read is said once: it is counted, and no sum is held against what is
+    /// left.
+    fn pass_over(&mut self, record: &Record, field: &str, expected: &str, found: &str) {
+        self.problem(Problem::error(record.line, field, expected, found));
+        self.passed_over = true;
+        self.add(record, None);
+    }
+
     /// Into the sums that the batch's and the file's controls are held against.
-    fn add(&mut self, record: &Record, direction: Direction, minor: i64) {
+    fn add(&mut self, record: &Record, moved: Option<(Direction, i64)>) {
         let bank: i128 = record.at(4, 11).trim().parse().unwrap_or(0);
-        let minor = i128::from(minor);
         let add = |sums: &mut Sums| {
             sums.entries = sums.entries.saturating_add(1);
             sums.hash = sums.hash.saturating_add(bank);
-            let sum = match direction {
-                Direction::Credit => &mut sums.credit,
-                Direction::Debit => &mut sums.debit,
+            let (sum, minor) = match moved {
+                Some((Direction::Credit, minor)) => (&mut sums.credit, minor),
+                Some((Direction::Debit, minor)) => (&mut sums.debit, minor),
+                None => {
+                    sums.unread = true;
+                    return;
+                }
             };
-            *sum = sum.saturating_add(minor);
+            *sum = sum.saturating_add(i128::from(minor));
         };
         self.count(add);
         if let Some(batch) = &mut self.batch {
@@ -293,30 +333,34 @@ impl Nacha {
             add(&mut batch.sums);
         }
         let Some((entry, line)) = &mut self.entry else {
-            self.problem(Problem::error(record.line, "7 addenda", "after an entry", "none"));
+            if !self.passed_over {
+                self.problem(Problem::error(record.line, "7 addenda", "after an entry", "none"));
+            }
             return;
         };
         line.raw.push('\n');
         line.raw.push_str(record.text.trim_end());
-        let filled = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+        let of = self.batch.as_ref().map(|batch| (batch.class.as_str(), batch.is_iat));
+        let (class, is_iat) = of.unwrap_or_default();
         match record.at(2, 3) {
+            // A notification of change: the money did move, and the amount is nil.
+            "98" => {
+                came_back(line, record);
+                entry.reversal = false;
+                line.reversal = false;
+                line.tag(TagKind::Text, if is_iat { record.at(36, 70) } else { record.at(36, 64) });
+            }
             // Dishonoured (R61, R67 to R70) and contested (R71 to R77) returns have layouts of
             // their own from column 39 on; reason and original trace stand where all have them.
             "99" => {
+                came_back(line, record);
                 entry.reversal = true;
                 line.reversal = true;
-                line.return_reason = filled(record.at(4, 6));
-                line.original_reference = filled(record.at(7, 21));
-            }
-            // A notification of change: the money did move, and the amount is nil.
-            "98" => {
-                line.return_reason = filled(record.at(4, 6));
-                line.original_reference = filled(record.at(7, 21));
-                entry.reversal = false;
-                line.reversal = false;
-                line.tag(TagKind::Text, record.at(36, 64));
             }
             "05" => line.tag(TagKind::Text, record.at(4, 83)),
+            "15" if is_iat => line.tag(TagKind::CustomerReference, record.at(4, 18)),
+            "17" if is_iat => line.tag(TagKind::Text, record.at(4, 83)),
+            "02" if matches!(class, "POS" | "SHR" | "MTE") => terminal(line, record),
             _other => {}
         }
     }
@@ -339,12 +383,15 @@ impl Nacha {
         let (debit, credit) = if is_adv { ((21, 40), (41, 60)) } else { ((21, 32), (33, 44)) };
         let sums = batch.sums;
         let hash = sums.hash.rem_euclid(HASH);
-        let holds = [
+        let mut holds = vec![
             self.control(record, "8 entry and addenda count", (5, 10), sums.entries, None),
             self.control(record, "8 entry hash", (11, 20), hash, None),
-            self.control(record, "8 total debit", debit, sums.debit, self.dollar),
-            self.control(record, "8 total credit", credit, sums.credit, self.dollar),
+            !sums.unread,
         ];
+        if !sums.unread {
+            holds.push(self.control(record, "8 total debit", debit, sums.debit, self.dollar));
+            holds.push(self.control(record, "8 total credit", credit, sums.credit, self.dollar));
+        }
         let number = record.at(88, 94).trim();
         if number != batch.number {
             let found = number.to_owned();
@@ -377,8 +424,9 @@ impl Nacha {
                 expected == found
             }
             None => {
-                let wanted = amount::shown(found, currency);
-                let problem = Problem::error(record.line, field, wanted, text);
+                let text = if text.is_empty() { "none" } else { text };
+                let found = format!("{text}, where it is {}", amount::shown(found, currency));
+                let problem = Problem::error(record.line, field, "a number in digits", found);
                 self.problem(Problem { severity, ..problem });
                 false
             }
@@ -394,8 +442,10 @@ impl Nacha {
         self.control(record, "9 entry and addenda count", (14, 21), file.entries, None);
         self.control(record, "9 entry hash", (22, 31), file.hash.rem_euclid(HASH), None);
         let (debit, credit) = if file.adv { ((32, 51), (52, 71)) } else { ((32, 43), (44, 55)) };
-        self.control(record, "9 total debit", debit, file.debit, self.dollar);
-        self.control(record, "9 total credit", credit, file.credit, self.dollar);
+        if !file.unread {
+            self.control(record, "9 total debit", debit, file.debit, self.dollar);
+            self.control(record, "9 total credit", credit, file.credit, self.dollar);
+        }
         self.file = Some(Sums { closed: true, ..file });
     }
 
@@ -441,7 +491,195 @@ fn references(line: &mut Line, record: &Record, class: &str) {
         // The payer's number stands where the name is elsewhere, and the other way round.
         "CIE" => line.tag(TagKind::CustomerReference, record.at(55, 76)),
         "SHR" => line.tag(TagKind::CustomerReference, record.at(44, 54)),
+        // The check's serial number; the terminal's city and state stand behind it.
+        "POP" => line.tag(TagKind::CustomerReference, record.at(40, 48)),
         _other => line.tag(TagKind::CustomerReference, record.at(40, 54)),
     }
     line.tag(TagKind::Trace, record.at(80, 94));
+}
+
+/// What a return and a notice of change have in common: why, and which payment it was.
+fn came_back(line: &mut Line, record: &Record) {
+    let filled = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+    line.return_reason = filled(record.at(4, 6));
+    line.original_reference = filled(record.at(7, 21));
+}
+
+/// A card's terminal (702): the two references, the terminal and its serial number. Neither the
+/// authorisation nor a date of expiry is kept as a text to search in.
+fn terminal(line: &mut Line, record: &Record) {
+    let parts =
+        [(4, 10), (11, 13), (14, 19), (20, 25)].map(|(from, to)| record.at(from, to).trim());
+    let filled: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    line.tag(TagKind::Text, &filled.join(" "));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+    use crate::settlement::ledger::{Inspection, State, inspect};
+
+    const TRACE: &str = "031001230000001";
+
+    /// A record, of what stands from which column on.
+    fn record(parts: &[(usize, &str)]) -> String {
+        let mut text = " ".repeat(WIDTH);
+        for (at, part) in parts {
+            text.replace_range(at - 1..at - 1 + part.len(), part);
+        }
+        text
+    }
+
+    fn entry(code: &str, more: &[(usize, &str)]) -> String {
+        let own = [(1, "6"), (2, code), (4, "03100123"), (30, "0000012550"), (80, TRACE)];
+        record(&[&own[..], more].concat())
+    }
+
+    fn addenda(kind: &str, more: &[(usize, &str)]) -> String {
+        record(&[&[(1, "7"), (2, kind), (88, "0000001")][..], more].concat())
+    }
+
+    /// A file of one batch of debits, whose controls hold.
+    fn file(name: &str, class: &str, rows: &[String]) -> String {
+        let entries = rows.iter().filter(|row| row.starts_with('6')).count();
+        let hash = format!("{:010}", 3_100_123 * entries);
+        let debit = format!("{:012}", 12_550 * entries);
+        let (short, long) = (format!("{:06}", rows.len()), format!("{:08}", rows.len()));
+        let blocks = format!("{:06}", (rows.len() + 13) / 10);
+        let (hash, debit) = (hash.as_str(), debit.as_str());
+        let nil = "000000000000";
+        let own = (88, "0000001");
+        let mut text = vec![
+            record(&[(1, "101"), (35, "094101")]),
+            record(&[(1, "5200"), (5, name), (41, "1234567890"), (51, class), (70, "261119"), own]),
+        ];
+        text.extend(rows.iter().cloned());
+        let batch = [(1, "8200"), (5, short.as_str()), (11, hash), (21, debit), (33, nil), own];
+        text.push(record(&batch));
+        let all = [
+            (1, "9000001"),
+            (8, blocks.as_str()),
+            (14, long.as_str()),
+            (22, hash),
+            (32, debit),
+            (44, nil),
+        ];
+        text.push(record(&all));
+        text.join("\n")
+    }
+
+    fn inspected(text: &str) -> Inspection {
+        inspect(Box::new(Cursor::new(text.as_bytes().to_vec())), None, None).unwrap()
+    }
+
+    fn problems(found: &Inspection) -> Vec<String> {
+        found.sums.problems.iter().map(ToString::to_string).collect()
+    }
+
+    /// The references of every line, in short. The file ties.
+    fn tags(text: &str) -> Vec<String> {
+        let found = inspected(text);
+        assert_eq!((found.state, found.sums.problems_total), (State::Ok, 0), "{text}");
+        let source = Source::open(Box::new(Cursor::new(text.as_bytes().to_vec())), None).unwrap();
+        let mut parser = open(source);
+        let mut tags = Vec::new();
+        while let Some(item) = parser.next().unwrap() {
+            if let Item::Line(line) = item {
+                tags.extend(
+                    line.tags.iter().map(|tag| format!("{}={}", tag.kind.as_str(), tag.text)),
+                );
+            }
+        }
+        tags
+    }
+
+    /// The foreign account stands where others have the individual's identification.
+    #[test]
+    fn an_international_entry_has_its_reference_in_its_addenda() {
+        let rows = [
+            entry("27", &[(13, "0007"), (40, "DE75512108001245126199")]),
+            addenda("10", &[(4, "ANN"), (47, "ACME")]),
+            addenda("15", &[(4, "ORDER-1"), (19, "2121 Front Street")]),
+            addenda("17", &[(4, "invoice 7"), (84, "0001")]),
+            addenda("18", &[(4, "Bank of France"), (41, "456456456987987")]),
+        ];
+        let trace = format!("trace={TRACE}");
+        let want = [trace.as_str(), "customer_reference=ORDER-1", "text=invoice 7"];
+        assert_eq!(tags(&file("", "IAT", &rows)), want);
+        // Elsewhere these are other records.
+        let want = ["customer_reference=DE7551210800124", trace.as_str()];
+        assert_eq!(tags(&file("", "PPD", &rows)), want);
+    }
+
+    #[test]
+    fn a_change_of_an_international_entry_tells_no_account_as_a_tag() {
+        let change = [(4, "C01"), (7, TRACE), (36, "722-C3"), (65, "TAIL"), (80, TRACE)];
+        let rows = [
+            entry("26", &[(40, "DE75512108001245126199")]),
+            addenda("15", &[(4, "ORDER-1")]),
+            addenda("98", &change),
+        ];
+        let trace = format!("trace={TRACE}");
+        let text = format!("text=722-C3{}TAIL", " ".repeat(23));
+        let want = [trace.as_str(), "customer_reference=ORDER-1", text.as_str()];
+        assert_eq!(tags(&file("IATCOR", "COR", &rows)), want);
+        let want = ["customer_reference=DE7551210800124", trace.as_str(), "text=722-C3"];
+        assert_eq!(tags(&file("ACME", "COR", &rows)), want);
+    }
+
+    #[test]
+    fn what_terminals_write_is_read_by_its_columns() {
+        let check = [entry("27", &[(40, "123456789"), (49, "PHIL"), (53, "PA")])];
+        let trace = format!("trace={TRACE}");
+        assert_eq!(
+            tags(&file("", "POP", &check)),
+            ["customer_reference=123456789", trace.as_str()]
+        );
+        let card = [
+            entry("27", &[(44, "10000123456")]),
+            addenda("02", &[(4, "REFONEAREFTERM02100049061412345612345")]),
+        ];
+        let want =
+            ["customer_reference=10000123456", trace.as_str(), "text=REFONEA REF TERM02 100049"];
+        assert_eq!(tags(&file("", "SHR", &card)), want);
+    }
+
+    #[test]
+    fn a_record_of_another_length_is_said_first() {
+        let long = format!("{:<90}0000000000000000000X", addenda("05", &[(4, "TXP")]).trim_end());
+        let text = file("", "CCD", &[entry("27", &[(40, "A-1")]), long]);
+        let found = inspected(&text);
+        assert_eq!((found.state, found.sums.problems_total), (State::Ok, 1), "{text}");
+        assert_eq!(problems(&found)[0], "line 4: record length: expected 94 characters, found 114");
+        let short = entry("27", &[(40, "A-1")]).replacen("   ", "  ", 1);
+        let found = inspected(&file("", "CCD", &[short]));
+        assert!(problems(&found)[0].contains("line 3: record length"), "{:?}", problems(&found));
+        // Blanks behind a record, and those left out at its end, move nothing.
+        let text = file("", "CCD", &[entry("27", &[(40, "A-1")])]);
+        let padded: Vec<String> = text.lines().map(|line| format!("{line}  ")).collect();
+        let cut: Vec<&str> = text.lines().map(str::trim_end).collect();
+        for text in [padded.join("\n"), cut.join("\n")] {
+            assert_eq!(inspected(&text).sums.problems_total, 0, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_entry_that_cannot_be_read_is_said_once() {
+        let good = [entry("27", &[]), addenda("05", &[(4, "one")])];
+        let broken = [good[0].replace("0000012550", "00000CC550"), good[1].clone()];
+        let unknown = [good[0].replacen("627", "6X7", 1), good[1].clone()];
+        for (rows, part) in [(broken, "6 amount"), (unknown, "6 transaction code")] {
+            let text = file("", "PPD", &[&good[..], &rows[..]].concat());
+            let found = inspected(&text);
+            assert_eq!((found.state, found.sums.problems_total), (State::Quarantined, 1), "{text}");
+            assert!(problems(&found)[0].contains(part), "{:?}", problems(&found));
+            assert_eq!((found.sums.entries, found.sums.statements[0].ties), (1, Some(false)));
+        }
+        let text = file("", "PPD", &good).replace("000000012550", "0000000Y2550");
+        let said = "8 total debit: expected a number in digits, found 0000000Y2550, where it is \
+                    125.50 USD";
+        assert!(problems(&inspected(&text))[0].contains(said), "{:?}", problems(&inspected(&text)));
+    }
 }

@@ -1,18 +1,19 @@
 //! pain.002: what a bank says of orders that were sent to it. No money moves by it.
 //!
-//! Status stands at three levels (`GrpSts`, `PmtInfSts`, `TxSts`); the lowest that is there wins.
-//! `RJCT` alone is decisive; ACTC, ACCP and ACSP say that an order was taken, and codes not known
-//! here (RCVC, RVMC of payee verification) are no failures: a line keeps the code as its type.
-//! Each status is an entry without an amount, so that sums stay those of money.
+//! Status stands at three levels (`GrpSts`, `PmtInfSts`, `TxSts`); the lowest that is there wins,
+//! and the reason is that level's own: only what was refused takes the reason of what it was
+//! refused with. `RJCT` alone is decisive; ACTC, ACCP and ACSP say that an order was taken, and
+//! codes not known here (RCVC, RVMC of payee verification) are no failures: a line keeps the code
+//! as its type. Each status is an entry without an amount, so that sums stay those of money.
 
 use std::collections::VecDeque;
 
 use crate::model::money::Currency;
 use crate::model::settlement::{
-    Direction, Entry, EntryStatus, Finality, Line, LineKind, Problem, Statement, StatementEnd,
-    TagKind,
+    Direction, Entry, EntryStatus, Finality, Line, LineKind, Problem, Severity, Statement,
+    StatementEnd, TagKind,
 };
-use crate::settlement::amount::{iso_day, unsigned};
+use crate::settlement::amount::{Refused, iso_day, unsigned};
 use crate::settlement::camt;
 use crate::settlement::tags::is_blank;
 use crate::settlement::text::Source;
@@ -44,16 +45,35 @@ pub fn open(source: Source) -> Box<dyn Parse> {
     })
 }
 
+/// The status that alone is decisive.
+const REFUSED: &str = "RJCT";
+
+/// Where an order's amount may stand, the likeliest first.
+const AMOUNTS: [&str; 3] =
+    ["OrgnlTxRef/Amt/InstdAmt", "OrgnlTxRef/IntrBkSttlmAmt", "OrgnlTxRef/Amt/EqvtAmt/Amt"];
+
 /// What is said at one level.
 #[derive(Debug, Clone, Default)]
 struct Level {
     line: u64,
     byte: u64,
+    is_order: bool,
     status: Option<String>,
-    reason: Option<String>,
+    /// Codes of reasons, and whether each is one of ISO 20022 by where it stands.
+    reasons: Vec<(String, bool)>,
     tags: Vec<(TagKind, String)>,
-    amount: Option<(String, String, u64)>,
+    amount: Option<Amount>,
+    /// How many orders were sent.
+    sent: Option<u64>,
     orders: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Amount {
+    field: &'static str,
+    text: String,
+    currency: String,
+    line: u64,
 }
 
 struct Pain {
@@ -112,7 +132,7 @@ impl Pain {
                 self.begin_statement();
             }
             Some("TxInfAndSts") if self.order.is_none() => {
-                self.order = Some(level);
+                self.order = Some(Level { is_order: true, ..level });
                 self.begin_statement();
                 self.xml.record();
             }
@@ -170,11 +190,14 @@ impl Pain {
             batch.orders = batch.orders.saturating_add(1);
         }
         self.group.orders = self.group.orders.saturating_add(1);
+        // One without any id, of a batch of several, stands for all of them.
+        let sent = self.batch.as_ref().unwrap_or(&self.group).sent;
+        let itemised = order.is_named() || sent.is_none_or(|sent| sent <= 1);
         let levels: Vec<Level> = [Some(order), self.batch.clone(), Some(self.group.clone())]
             .into_iter()
             .flatten()
             .collect();
-        self.tell(&levels, true, raw);
+        self.tell(&levels, itemised, raw);
     }
 
     fn end_batch(&mut self) {
@@ -207,8 +230,10 @@ impl Pain {
         let said = levels.iter().find(|level| level.status.is_some());
         if said.is_none() {
             let expected = "TxSts, PmtInfSts or GrpSts";
-            self.items
-                .push_back(Problem::error(lowest.line, "status", expected, "none of them").into());
+            let problem = Problem::error(lowest.line, "status", expected, "none of them");
+            // An order may lack it, and then says nothing.
+            let severity = if lowest.is_order { Severity::Warning } else { Severity::Error };
+            self.items.push_back(Problem { severity, ..problem }.into());
         }
         self.entries = self.entries.saturating_add(1);
         let status = said.and_then(|level| level.status.clone());
@@ -230,12 +255,17 @@ impl Pain {
         line.kind = LineKind::Attempt;
         line.minor = None;
         line.type_code = status;
-        line.return_reason = levels.iter().find_map(|level| level.reason.clone());
+        let reasons = reasons(levels);
+        line.return_reason = best(reasons).map(str::to_owned);
         for (kind, text) in levels.iter().flat_map(|level| &level.tags) {
             let is_known = line.tags.iter().any(|tag| tag.kind == *kind);
             if *kind != TagKind::Custom && !is_known && !is_blank(text) {
                 line.tag(*kind, text);
             }
+        }
+        if reasons.len() > 1 {
+            let all: Vec<&str> = reasons.iter().map(|(code, _)| code.as_str()).collect();
+            line.tag(TagKind::Text, &all.join(" "));
         }
         let own = line.tags.iter().find(|tag| tag.kind == TagKind::EndToEndId);
         line.original_reference = own.map(|tag| tag.text.clone());
@@ -246,45 +276,93 @@ impl Pain {
     }
 }
 
+/// The codes of the level that says the status; of a refusal else those of what it was refused
+/// with.
+fn reasons(levels: &[Level]) -> &[(String, bool)] {
+    let at = levels.iter().position(|level| level.status.is_some()).unwrap_or(levels.len());
+    let status = levels.get(at).and_then(|level| level.status.as_deref());
+    let is_its = |(place, level): &(usize, &Level)| {
+        let is_with = level.status.as_deref().is_none_or(|status| status == REFUSED);
+        *place <= at || (status == Some(REFUSED) && is_with)
+    };
+    let mut its = levels.iter().enumerate().filter(is_its).map(|(_, level)| level);
+    its.find(|level| !level.reasons.is_empty()).map_or(&[], |level| &level.reasons)
+}
+
+/// The code that tells most: one of ISO 20022, by where it stands or by its form, before one of the
+/// bank's own, and one that only points to a text (NARR) last of them.
+fn best(reasons: &[(String, bool)]) -> Option<&str> {
+    let rank = |(code, is_iso): &&(String, bool)| match *is_iso || has_iso_form(code) {
+        true if code == "NARR" => 1,
+        true => 0,
+        false => 2,
+    };
+    reasons.iter().min_by_key(rank).map(|(code, _)| code.as_str())
+}
+
+/// Two letters and two digits (`AM04`), as nearly all of the code set are.
+fn has_iso_form(code: &str) -> bool {
+    let (letters, digits) = code.as_bytes().split_at(code.len().min(2));
+    code.len() == 4
+        && letters.iter().all(u8::is_ascii_uppercase)
+        && digits.iter().all(u8::is_ascii_digit)
+}
+
 impl Level {
+    /// Whether an order has an id of its own.
+    fn is_named(&self) -> bool {
+        let ids = [TagKind::EndToEndId, TagKind::InstructionId, TagKind::Uetr];
+        self.tags.iter().any(|(kind, _)| ids.contains(kind))
+    }
+
     fn leaf(&mut self, leaf: &str, text: &str, status: &str, tags: &[(&str, TagKind)]) {
         if text.is_empty() {
             return;
         }
         if leaf == status {
             self.status = Some(text.to_owned());
-        } else if matches!(
-            leaf,
-            "StsRsnInf/Rsn/Cd"
-                | "StsRsnInf/Rsn/Prtry"
-                | "StsRsnInf/StsRsn/Cd"
-                | "StsRsnInf/StsRsn/Prtry"
-        ) {
-            self.reason.get_or_insert_with(|| text.to_owned());
+        } else if matches!(leaf, "StsRsnInf/Rsn/Cd" | "StsRsnInf/StsRsn/Cd") {
+            self.because(text, true);
+        } else if matches!(leaf, "StsRsnInf/Rsn/Prtry" | "StsRsnInf/StsRsn/Prtry") {
+            self.because(text, false);
+        } else if leaf == "OrgnlNbOfTxs" {
+            self.sent = text.parse().ok();
         } else if let Some((_, kind)) = tags.iter().find(|(name, _)| *name == leaf) {
             self.tags.push((*kind, text.to_owned()));
         }
     }
 
+    fn because(&mut self, code: &str, is_iso: bool) {
+        if !self.reasons.iter().any(|(known, _)| known == code) {
+            self.reasons.push((code.to_owned(), is_iso));
+        }
+    }
+
     fn order_leaf(&mut self, leaf: &str, xml: &Xml, line: u64) {
-        if leaf == "OrgnlTxRef/Amt/InstdAmt" {
-            self.amount = Some((xml.text().to_owned(), xml.currency().to_owned(), line));
+        if let Some(field) = AMOUNTS.into_iter().find(|field| *field == leaf) {
+            let (text, currency) = (xml.text().to_owned(), xml.currency().to_owned());
+            let amount = Amount { field, text, currency, line };
+            let rank = |field: &str| AMOUNTS.iter().position(|known| *known == field);
+            if self.amount.as_ref().is_none_or(|known| rank(field) < rank(known.field)) {
+                self.amount = Some(amount);
+            }
             return;
         }
         let tags = [
             ("OrgnlEndToEndId", TagKind::EndToEndId),
             ("OrgnlInstrId", TagKind::InstructionId),
             ("OrgnlUETR", TagKind::Uetr),
+            ("OrgnlPmtInfId", TagKind::PaymentInfoId),
             ("OrgnlTxRef/MndtRltdInf/MndtId", TagKind::Mandate),
+            ("OrgnlTxRef/MndtRltdInf/DrctDbtMndt/MndtId", TagKind::Mandate),
         ];
         self.leaf(leaf, xml.text(), "TxSts", &tags);
     }
 
     fn money(&self, line: &mut Line) -> Option<Problem> {
-        let (text, code, at) = self.amount.as_ref()?;
-        let field = "OrgnlTxRef/Amt/InstdAmt";
+        let Amount { field, text, currency: code, line: at } = self.amount.as_ref()?;
         let Ok(currency) = Currency::parse_any(code) else {
-            return Some(Problem::warning(*at, field, "an ISO 4217 currency", code.as_str()));
+            return Some(Problem::warning(*at, *field, "an ISO 4217 currency", code.as_str()));
         };
         match unsigned(text, b'.', currency) {
             Ok(minor) => {
@@ -292,7 +370,185 @@ impl Level {
                 line.currency = currency;
                 None
             }
+            // The schema allows five decimals, and nothing is summed here.
+            Err(refused @ Refused::TooFine) => {
+                let problem = refused.at(*at, field, text, currency);
+                Some(Problem { severity: Severity::Warning, ..problem })
+            }
             Err(refused) => Some(refused.at(*at, field, text, currency)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+    use crate::settlement::ledger::{Inspection, State, inspect};
+
+    fn file(group: &str, blocks: &str) -> String {
+        format!(
+            "<Document><CstmrPmtStsRpt><GrpHdr><MsgId>S</MsgId></GrpHdr><OrgnlGrpInfAndSts>\
+             <OrgnlMsgId>M</OrgnlMsgId>{group}</OrgnlGrpInfAndSts>{blocks}</CstmrPmtStsRpt>\
+             </Document>"
+        )
+    }
+
+    fn block(own: &str, orders: &[&str]) -> String {
+        let orders: String =
+            orders.iter().map(|order| format!("<TxInfAndSts>{order}</TxInfAndSts>")).collect();
+        format!("<OrgnlPmtInfAndSts>{own}{orders}</OrgnlPmtInfAndSts>")
+    }
+
+    fn reason(place: &str, code: &str) -> String {
+        format!("<StsRsnInf><Rsn><{place}>{code}</{place}></Rsn></StsRsnInf>")
+    }
+
+    fn inspected(text: &str) -> Inspection {
+        inspect(Box::new(Cursor::new(text.as_bytes().to_vec())), None, None).unwrap()
+    }
+
+    fn lines(text: &str) -> Vec<Line> {
+        let source = Source::open(Box::new(Cursor::new(text.as_bytes().to_vec())), None).unwrap();
+        let mut parser = open(source);
+        let mut lines = Vec::new();
+        while let Some(item) = parser.next().unwrap() {
+            if let Item::Line(line) = item {
+                lines.push(*line);
+            }
+        }
+        lines
+    }
+
+    /// The one line of a file of one order.
+    fn line_of(group: &str, batch: &str, order: &str) -> Line {
+        let mut lines = lines(&file(group, &block(batch, &[order])));
+        assert_eq!(lines.len(), 1);
+        lines.remove(0)
+    }
+
+    fn tag(line: &Line, kind: TagKind) -> Option<&str> {
+        line.tags.iter().find(|tag| tag.kind == kind).map(|tag| tag.text.as_str())
+    }
+
+    fn money(line: &Line) -> (Option<i64>, &str) {
+        (line.minor, line.currency.code())
+    }
+
+    /// A bank tells a batch by one order without an id, and the sum of all.
+    #[test]
+    fn an_order_without_an_id_stands_for_its_batch() {
+        let several = "<OrgnlNbOfTxs>2</OrgnlNbOfTxs><PmtInfSts>RJCT</PmtInfSts>";
+        let one = several.replace('2', "1");
+        let amount = "<OrgnlTxRef><Amt><InstdAmt Ccy=\"EUR\">740.22</InstdAmt></Amt></OrgnlTxRef>";
+        let named = format!("<OrgnlEndToEndId>E-1</OrgnlEndToEndId>{amount}");
+        for (batch, order, itemised) in
+            [(several, amount, false), (&one, amount, true), (several, &named, true)]
+        {
+            let line = line_of("", batch, order);
+            assert_eq!((line.itemised, line.minor), (itemised, Some(74_022)), "{batch} {order}");
+        }
+        assert!(
+            line_of("<OrgnlNbOfTxs>8</OrgnlNbOfTxs>", "", amount).itemised,
+            "of its batch alone"
+        );
+    }
+
+    #[test]
+    fn of_several_reasons_the_one_that_tells_most_is_taken_and_none_is_lost() {
+        let refused = "<TxSts>RJCT</TxSts>";
+        for (codes, want, all) in [
+            (vec![("Prtry", "EA178"), ("Prtry", "AM04")], "AM04", Some("EA178 AM04")),
+            (vec![("Prtry", "AM04"), ("Cd", "AC01")], "AM04", Some("AM04 AC01")),
+            (vec![("Cd", "NARR"), ("Cd", "AC01")], "AC01", Some("NARR AC01")),
+            (vec![("Prtry", "X"), ("Cd", "NARR")], "NARR", Some("X NARR")),
+            (vec![("Prtry", "EL202")], "EL202", None),
+            (vec![("Cd", "AC01"), ("Cd", "AC01")], "AC01", None),
+        ] {
+            let told: String = codes.iter().map(|(place, code)| reason(place, code)).collect();
+            let line = line_of("", "", &format!("{refused}{told}"));
+            assert_eq!(line.return_reason.as_deref(), Some(want), "{codes:?}");
+            assert_eq!(tag(&line, TagKind::Text), all, "{codes:?}");
+        }
+    }
+
+    #[test]
+    fn only_what_was_refused_takes_the_reason_of_its_batch() {
+        let because = reason("Cd", "AM04");
+        let with = |name: &str, status: &str| match status {
+            "" => because.clone(),
+            status => format!("<{name}>{status}</{name}>{because}"),
+        };
+        for (batch, order, want) in [
+            (with("PmtInfSts", "RJCT"), "<TxSts>RJCT</TxSts>", Some("AM04")),
+            (with("PmtInfSts", ""), "<TxSts>RJCT</TxSts>", Some("AM04")),
+            (with("PmtInfSts", "RJCT"), "", Some("AM04")),
+            (with("PmtInfSts", "RJCT"), "<TxSts>ACSC</TxSts>", None),
+            (with("PmtInfSts", "PART"), "<TxSts>ACCP</TxSts>", None),
+            (with("PmtInfSts", ""), "<TxSts>PDNG</TxSts>", None),
+        ] {
+            let line = line_of("", &batch, order);
+            assert_eq!(line.return_reason.as_deref(), want, "{batch} {order}");
+        }
+        let group = with("GrpSts", "RJCT");
+        assert_eq!(line_of(&group, "", "<TxSts>ACCP</TxSts>").return_reason, None);
+        let refused = line_of(&group, "", "<TxSts>RJCT</TxSts>");
+        assert_eq!(refused.return_reason.as_deref(), Some("AM04"));
+        let own = format!("<TxSts>ACSC</TxSts>{}", reason("Cd", "G000"));
+        assert_eq!(line_of(&group, "", &own).return_reason.as_deref(), Some("G000"));
+    }
+
+    #[test]
+    fn an_order_tells_its_amount_its_mandate_and_its_batch_in_several_places() {
+        let of = |reference: &str| {
+            let order = format!(
+                "<OrgnlPmtInfId>P-1</OrgnlPmtInfId><TxSts>RJCT</TxSts><OrgnlTxRef>{reference}\
+                 </OrgnlTxRef>"
+            );
+            line_of("", "", &order)
+        };
+        let settled = "<IntrBkSttlmAmt Ccy=\"AZN\">8.00</IntrBkSttlmAmt>";
+        let equal =
+            "<Amt><EqvtAmt><Amt Ccy=\"CHF\">9</Amt><CcyOfTrf>USD</CcyOfTrf></EqvtAmt></Amt>";
+        let ordered = "<Amt><InstdAmt Ccy=\"EUR\">7.5</InstdAmt></Amt>";
+        assert_eq!(money(&of(settled)), (Some(800), "AZN"));
+        assert_eq!(money(&of(equal)), (Some(900), "CHF"));
+        assert_eq!(money(&of(&format!("{settled}{equal}"))), (Some(800), "AZN"));
+        assert_eq!(money(&of(&format!("{settled}{ordered}"))), (Some(750), "EUR"));
+        assert_eq!(tag(&of(""), TagKind::PaymentInfoId), Some("P-1"));
+        for mandate in ["<MndtId>D-1</MndtId>", "<DrctDbtMndt><MndtId>D-1</MndtId></DrctDbtMndt>"] {
+            let line = of(&format!("<MndtRltdInf>{mandate}</MndtRltdInf>"));
+            assert_eq!(tag(&line, TagKind::Mandate), Some("D-1"), "{mandate}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_summed_and_what_says_nothing_is_only_said() {
+        let order = |status: &str, amount: &str| {
+            format!(
+                "<OrgnlEndToEndId>E-1</OrgnlEndToEndId>{status}<OrgnlTxRef><Amt><InstdAmt \
+                 Ccy=\"EUR\">{amount}</InstdAmt></Amt></OrgnlTxRef>"
+            )
+        };
+        let fine = order("<TxSts>ACCP</TxSts>", "12.345");
+        let silent = order(&reason("Cd", "AC01"), "12.34");
+        for (text, minor, field) in
+            [(fine, None, AMOUNTS[0]), (silent.clone(), Some(1_234), "status")]
+        {
+            let text = file("", &block("", &[&text]));
+            let found = inspected(&text);
+            assert_eq!((found.state, found.sums.problems_total), (State::Ok, 1), "{text}");
+            assert_eq!(found.sums.problems[0].field, field);
+            assert_eq!(lines(&text)[0].minor, minor);
+        }
+        let taken = line_of("", "<PmtInfSts>RJCT</PmtInfSts>", &silent);
+        assert_eq!(taken.type_code.as_deref(), Some("RJCT"));
+        for text in [
+            file("", &block("", &[&order("<TxSts>ACCP</TxSts>", "12,34")])),
+            file("", &block("<OrgnlPmtInfId>P-1</OrgnlPmtInfId>", &[])),
+        ] {
+            assert_eq!(inspected(&text).state, State::Quarantined, "{text}");
         }
     }
 }
