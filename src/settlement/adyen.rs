@@ -113,7 +113,7 @@ impl Common {
         })
     }
 
-    fn tag(&self, row: &Row<'_>, line: &mut Line) -> Result<(), Problem> {
+    fn tag(&self, row: &Row<'_>, kind: &str, line: &mut Line) -> Result<(), Problem> {
         let arn = row.maybe(self.arn);
         if went_through_a_spreadsheet(arn) {
             let expected = "23 digits: this file went through a spreadsheet";
@@ -134,12 +134,24 @@ impl Common {
         line.psp_reference = some(row.get(self.psp_reference));
         line.tag(TagKind::MerchantReference, row.maybe(self.merchant_reference));
         if row.maybe(self.own_reference) != row.maybe(self.merchant_reference) {
-            line.tag(TagKind::MerchantReference, row.maybe(self.own_reference));
+            // Of no payment it is words: `Balancetransfer from batch 237`.
+            let is_payout = kind.to_ascii_lowercase().contains("payout");
+            let is_own = is_payout || !row.get(self.psp_reference).is_empty();
+            let tag = if is_own { TagKind::MerchantReference } else { TagKind::Text };
+            line.tag(tag, row.maybe(self.own_reference));
         }
         line.tag(TagKind::PaymentId, row.get(self.psp_reference));
         line.tag(TagKind::OrderId, row.maybe(self.order));
         line.tag(TagKind::BankReference, arn);
         Ok(())
+    }
+
+    /// Whose payments a row is of: the merchant account, where it tells it.
+    fn account<'a>(&self, row: &Row<'a>) -> &'a str {
+        match row.maybe(self.merchant) {
+            "" => row.maybe(self.company),
+            merchant => merchant,
+        }
     }
 
     fn day(&self, row: &Row<'_>) -> Option<NaiveDate> {
@@ -274,7 +286,7 @@ impl Settlement {
         let tie = self.tie();
         out.end(self.period.end(row.line, tie));
         out.begin(row.line, Finality::Final, |statement| {
-            statement.account = some(&key.0).or_else(|| some(row.maybe(self.common.company)));
+            statement.account = some(self.common.account(row));
             statement.id = some(&key.1);
         });
         self.open = Some(key);
@@ -379,9 +391,9 @@ impl Report for Settlement {
         if signed == 0 && line.gross.is_some_and(|gross| gross.minor < 0) {
             entry.direction = entry.direction.opposite();
         }
-        self.common.tag(row, &mut line)?;
-        self.add(row, signed, currency, out)?;
         let kind = row.get(self.kind);
+        self.common.tag(row, kind, &mut line)?;
+        self.add(row, signed, currency, out)?;
         let psp_reference = row.get(self.common.psp_reference);
         line.tag(modification(kind, psp_reference), row.maybe(self.modification));
         line.net = money(signed, currency);
@@ -439,6 +451,23 @@ impl Report for Settlement {
     }
 }
 
+/// The merchant accounts of a report that is one statement: it is called by the first of them.
+#[derive(Default)]
+struct Accounts {
+    first: Option<String>,
+    is_told: bool,
+}
+
+impl Accounts {
+    fn add(&mut self, line: u64, account: &str, out: &mut Out) {
+        let first = self.first.get_or_insert_with(|| account.to_owned());
+        if first != account && !std::mem::replace(&mut self.is_told, true) {
+            let expected = format!("{first} alone, as the account of what is told here");
+            out.push(Problem::warning(line, "Merchant Account", expected, account));
+        }
+    }
+}
+
 struct Accounting {
     layout: Layout,
     common: Common,
@@ -448,6 +477,7 @@ struct Accounting {
     payable: [usize; 2],
     batch: Option<usize>,
     period: Period,
+    accounts: Accounts,
 }
 
 impl Accounting {
@@ -460,6 +490,7 @@ impl Accounting {
             payable: [layout.need("settlement currency")?, layout.need("payable sc")?],
             batch: layout.column(&["payable batch", "batch number"]),
             period: Period::default(),
+            accounts: Accounts::default(),
             layout,
         })
     }
@@ -480,10 +511,11 @@ fn status(kind: &str) -> EntryStatus {
 impl Report for Accounting {
     fn row(&mut self, row: &Row<'_>, out: &mut Out) -> Result<(), Problem> {
         row.fits(&self.layout)?;
-        let account = row.maybe(self.common.company.or(self.common.merchant));
+        let account = self.common.account(row);
         if !out.is_open() {
             out.begin(row.line, Finality::Final, |statement| statement.account = some(account));
         }
+        self.accounts.add(row.line, account, out);
         let [main_code, main] = self.main.map(|at| row.get(at));
         let [code, payable] = self.payable.map(|at| row.get(at));
         let gross = match (main_code, main) {
@@ -504,7 +536,7 @@ impl Report for Accounting {
         };
         let (mut entry, mut line) = out.entry(row, signed, currency);
         let kind = row.get(self.kind);
-        self.common.tag(row, &mut line)?;
+        self.common.tag(row, kind, &mut line)?;
         let psp_reference = row.get(self.common.psp_reference);
         line.tag(modification(kind, psp_reference), row.maybe(self.modification));
         line.gross = gross.and_then(|(minor, currency)| money(minor, currency));
@@ -561,6 +593,7 @@ struct Received {
     amount: usize,
     kind: Option<usize>,
     period: Period,
+    accounts: Accounts,
 }
 
 impl Received {
@@ -571,6 +604,7 @@ impl Received {
             amount: layout.need("amount")?,
             kind: layout.column(&["type", "acquirer response", "status"]),
             period: Period::default(),
+            accounts: Accounts::default(),
             layout,
         })
     }
@@ -579,16 +613,17 @@ impl Received {
 impl Report for Received {
     fn row(&mut self, row: &Row<'_>, out: &mut Out) -> Result<(), Problem> {
         row.fits(&self.layout)?;
-        let account = row.maybe(self.common.company.or(self.common.merchant));
+        let account = self.common.account(row);
         if !out.is_open() {
             out.begin(row.line, Finality::Notice, |statement| statement.account = some(account));
         }
+        self.accounts.add(row.line, account, out);
         let currency = currency(row, "Currency", row.get(self.currency))?;
         let text = row.get(self.amount);
         let minor = Numerals::PLAIN.read(text, currency);
         let minor = minor.map_err(|r| r.at(row.line, "Amount", text, currency))?;
         let (mut entry, mut line) = out.entry(row, minor, currency);
-        self.common.tag(row, &mut line)?;
+        self.common.tag(row, row.maybe(self.kind), &mut line)?;
         line.gross = money(minor, currency);
         entry.status = EntryStatus::Info;
         entry.type_code = some(row.maybe(self.kind));
@@ -608,5 +643,68 @@ impl Report for Received {
 
     fn end(&mut self, line: u64, out: &mut Out) {
         end_of_attempts(&mut self.period, line, Finality::Notice, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+    use crate::settlement::Item;
+
+    fn items(text: &str, open: fn(Source) -> Box<dyn Parse>) -> Vec<Item> {
+        let input = Box::new(Cursor::new(text.as_bytes().to_vec()));
+        let mut parser = open(Source::open(input, None).unwrap());
+        std::iter::from_fn(|| parser.next().unwrap()).collect()
+    }
+
+    fn account(items: &[Item]) -> Option<String> {
+        items.iter().find_map(|item| match item {
+            Item::Statement(statement) => statement.account.clone(),
+            _other => None,
+        })
+    }
+
+    #[test]
+    fn a_report_is_of_its_merchant_account() {
+        let header = "Company Account,Merchant Account,Psp Reference,Merchant Reference,\
+                      Creation Date,TimeZone,Currency,Amount,Type";
+        let of = |accounts: [&str; 2]| {
+            let [first, second] = accounts;
+            let row = "PSP,ref,2026-06-01 09:15:02,CET,EUR,1.00,Received";
+            items(&format!("{header}\nCo,{first},{row}\nCo,{second},{row}\n"), open_received)
+        };
+        let warned = |items: &[Item]| items.iter().any(|item| matches!(item, Item::Problem(_)));
+        let one = of(["Shop", "Shop"]);
+        assert_eq!((account(&one).as_deref(), warned(&one)), (Some("Shop"), false));
+        let two = of(["Shop", "Other"]);
+        assert_eq!((account(&two).as_deref(), warned(&two)), (Some("Shop"), true));
+        let none = of(["", ""]);
+        assert_eq!((account(&none).as_deref(), warned(&none)), (Some("Co"), false));
+    }
+
+    #[test]
+    fn words_of_no_payment_are_no_merchant_reference() {
+        let header = "Merchant Account,Psp Reference,Type,Modification Reference,Net Currency,\
+                      Net Debit (NC),Net Credit (NC),Modification Merchant Reference,Batch Number";
+        let items = items(
+            &format!(
+                "{header}\nShop,,Balancetransfer,,USD,,5.00,Balancetransfer from batch 237,238\n\
+                 Shop,,MerchantPayout,,USD,6.00,,payout 238,238\n\
+                 Shop,PSP1,Refunded,MOD1,USD,,1.00,refund-1,238\n"
+            ),
+            open_settlement,
+        );
+        let of = |kind: TagKind| -> Vec<String> {
+            let lines = items.iter().filter_map(|item| match item {
+                Item::Line(line) => Some(line),
+                _other => None,
+            });
+            let tags = lines.flat_map(|line| line.tags.iter().filter(move |tag| tag.kind == kind));
+            tags.map(|tag| tag.text.clone()).collect()
+        };
+        assert_eq!(of(TagKind::MerchantReference), ["payout 238", "refund-1"]);
+        assert_eq!(of(TagKind::Text), ["Balancetransfer from batch 237"]);
     }
 }

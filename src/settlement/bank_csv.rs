@@ -13,7 +13,9 @@ use crate::settlement::balance::Chain;
 use crate::settlement::bank_words::{self as words, Deed};
 use crate::settlement::numeral::{Numerals, Order, day, decimal_of, is_day, order_of};
 use crate::settlement::sheet::{self, Layout, normal};
-use crate::settlement::table::{Amounts, Column, CurrencyOf, Cut, Dates, Declared, Table};
+use crate::settlement::table::{
+    Amounts, Column, CurrencyOf, Cut, Dates, Declared, Declares, Table,
+};
 use crate::settlement::table_rows;
 use crate::settlement::text::{Source, unreadable};
 
@@ -61,45 +63,92 @@ pub fn seen(head: &str) -> Option<Problem> {
     if head.trim_start().starts_with(['<', '{', '[', ':']) {
         return None;
     }
-    let tried = [b'\t', b';', b'|', b','].into_iter().filter_map(|delimiter| {
-        let rows = sheet::rows_of(head, delimiter, 60);
-        let fields: usize = rows.iter().map(Vec::len).sum();
-        let row = rows.into_iter().find(|row| row.len() >= 3)?;
-        Some((delimiter, row, fields))
-    });
-    let (delimiter, row, _) = tried.max_by_key(|(_, _, fields)| *fields)?;
+    let (delimiter, rows) = [b'\t', b';', b'|', b',']
+        .into_iter()
+        .filter_map(|delimiter| {
+            let rows = sheet::rows_of(head, delimiter, 60);
+            let fields: usize = rows.iter().map(Vec::len).sum();
+            let first = rows.iter().position(|row| row.len() >= 3)?;
+            let likeliest = header_of(&rows).map_or(first, |(at, _)| at);
+            let known = header_of(&rows).map_or(0, |(_, known)| known);
+            Some((known, fields, delimiter, rows.into_iter().skip(likeliest).collect::<Vec<_>>()))
+        })
+        .max_by_key(|(known, fields, ..)| (*known, *fields))
+        .map(|(_, _, by, rows)| (by, rows))?;
+    let (row, below) = rows.split_first()?;
     let columns: Vec<String> = row.iter().map(|name| name.chars().take(60).collect()).collect();
     let expected = "columns whose names say date, amount, currency and text; or --config FILE \
                     --format NAME with a [[format]] that names `date`, `amount` (or `debit` and \
                     `credit`) and `currency` (or `currency_is`)";
     let names: Vec<String> = row.iter().map(|name| normal(name)).collect();
-    let lacks = lacking(&names);
-    let lacks = match lacks.as_slice() {
-        [] => "each is there, but which of several, or what the rows say, is left open".to_owned(),
-        lacks => format!("none is known of: {}", lacks.join(", ")),
+    let needed = needed(&names, below);
+    let lacks: Vec<&str> =
+        needed.iter().filter(|(_, own)| own.is_empty()).map(|(what, _)| *what).collect();
+    let lacks = if lacks.is_empty() {
+        let said = |(what, own): &(&str, Vec<usize>)| {
+            let own = own.iter().filter_map(|at| columns.get(*at)).map(String::as_str);
+            format!("{what} {}", own.collect::<Vec<_>>().join(", "))
+        };
+        let said: Vec<String> = needed.iter().map(said).collect();
+        let open = "but which of several, or what the rows say, is left open";
+        format!("each is there: {}; {open}", said.join("; "))
+    } else {
+        format!("none is known of: {}", lacks.join(", "))
     };
     let found = format!("by `{}`: {} ({lacks})", char::from(delimiter), columns.join(" | "));
-    Some(Problem::error(1, "header row", expected, found))
+    Some(Problem::error(line_of(head, row), "header row", expected, found))
 }
 
-/// Which of the needed columns no name is known of.
-fn lacking(names: &[String]) -> Vec<&'static str> {
+/// The line that holds all fields of a row; the first one where they stand on several.
+fn line_of(head: &str, row: &[String]) -> u64 {
+    let is_of = |line: &str| row.iter().all(|field| line.contains(field.as_str()));
+    let line = (1_u64..).zip(head.lines()).find(|(_, line)| is_of(line));
+    line.map_or(1, |(line, _)| line)
+}
+
+/// Where the row stands that has the most names which are known, and how many: two at least.
+fn header_of(rows: &[Vec<String>]) -> Option<(usize, usize)> {
+    let known = |row: &Vec<String>| {
+        let names = row.iter().map(|name| normal(name)).filter(|name| !name.is_empty());
+        names.filter(|name| words::is_known(&without_currency(name).0)).count()
+    };
+    let wide = rows.iter().enumerate().filter(|(_, row)| row.len() >= 3);
+    let counted = wide.map(|(at, row)| (at, known(row)));
+    // Of those with as many, the first.
+    counted.rev().max_by_key(|(_, known)| *known).filter(|(_, known)| *known > 1)
+}
+
+/// What a bank's export needs, and the columns that are it by their names. A word for a currency in
+/// one language is one for a day in others.
+fn needed(names: &[String], below: &[Vec<String>]) -> [(&'static str, Vec<usize>); 4] {
     let split: Vec<(String, Option<Currency>)> =
         names.iter().map(|name| without_currency(name)).collect();
-    let any = |known: &[&str]| split.iter().any(|(stem, _)| known.contains(&stem.as_str()));
-    let is_proven = any(words::PROVEN_AMOUNT) && any(words::BALANCE);
-    let has_amount = any(words::AMOUNT) || is_proven || any(words::DEBIT) && any(words::CREDIT);
-    let is_named =
-        words::is_in_dollars(names) || split.iter().any(|(_, currency)| currency.is_some());
-    let mut tags = words::TAGS.iter().map(|(_, known)| *known).chain([words::TEXT_ALONE]);
-    let has_tag = tags.any(|known| !all(names, known).is_empty());
-    let needed = [
-        ("date", !all(names, words::DATE).is_empty()),
-        ("amount", has_amount),
-        ("currency", is_named || !all(names, words::CURRENCY).is_empty()),
-        ("text or reference", has_tag),
-    ];
-    needed.into_iter().filter(|(_, is_there)| !is_there).map(|(what, _)| what).collect()
+    let stems: Vec<String> = split.iter().map(|(stem, _)| stem.clone()).collect();
+    let of = |known: &[&str]| all(&stems, known);
+    let (debits, credits) = (of(words::DEBIT), of(words::CREDIT));
+    let mut amounts = of(words::AMOUNT);
+    if amounts.is_empty() && !of(words::BALANCE).is_empty() {
+        amounts = of(words::PROVEN_AMOUNT);
+    }
+    if !debits.is_empty() && !credits.is_empty() {
+        amounts.extend(debits.into_iter().chain(credits));
+    }
+    let mut currencies = all(names, words::CURRENCY);
+    currencies.retain(|at| !holds_days(below, *at));
+    let named = split.iter().enumerate().filter(|(_, (_, currency))| currency.is_some());
+    currencies.extend(named.map(|(at, _)| at));
+    if words::is_in_dollars(names) {
+        currencies.extend(first(names, &["amount"]));
+    }
+    let tags = words::TAGS.iter().map(|(_, known)| *known).chain([words::TEXT_ALONE]);
+    let mut texts: Vec<usize> = tags.flat_map(|known| all(names, known)).collect();
+    texts.sort_unstable();
+    [
+        ("date", all(names, words::DATE)),
+        ("amount", amounts),
+        ("currency", currencies),
+        ("text or reference", texts),
+    ]
 }
 
 /// The columns that a bank's export needs, by what they are.
@@ -161,7 +210,8 @@ fn others(stems: &[String], whole: Option<usize>) -> Vec<usize> {
     let is_own = |name: &str| own.iter().any(|known| known.contains(&name));
     let names = stems.iter().enumerate().filter(|(at, _)| Some(*at) != whole);
     names
-        .filter(|(_, name)| !is_own(name.as_str()) && words::is_amount(name))
+        .filter(|(_, name)| !is_own(name.as_str()) && !words::is_part(name))
+        .filter(|(_, name)| words::is_amount(name))
         .map(|(at, _)| at)
         .collect()
 }
@@ -355,13 +405,39 @@ fn is_iban(text: &str) -> bool {
 fn currency_above(head: &str, layout: &Layout) -> Option<Currency> {
     let rows = sheet::rows_of(head, layout.delimiter, layout.above);
     let below = rows.iter().skip(1).map(Some).chain([None]);
-    let said = rows.iter().zip(below).filter_map(|(row, below)| {
+    let said = rows.iter().zip(below).flat_map(|(row, below)| {
         let alone = || words::currency_below(row, below?);
-        words::declared_currency(row).or_else(alone).or_else(|| words::titled_currency(row))
+        let one =
+            words::declared_currency(row).or_else(alone).or_else(|| words::titled_currency(row));
+        one.into_iter().chain(words::currencies_within(row))
     });
     let said: Vec<Currency> = said.collect();
+    let balances = || {
+        let said = rows.iter().filter_map(|row| words::declared(row.iter().map(String::as_str)));
+        let said = said.filter(|(_, what, _)| *what != Declares::Count);
+        said.filter_map(|(_, _, value)| currency_within(value)).collect()
+    };
+    let said = if said.is_empty() { balances() } else { said };
     let first = said.first()?;
     said.iter().all(|other| other == first).then_some(*first)
+}
+
+/// The own account that rows above the header row say: one IBAN, or what one word for it names.
+fn account_above(head: &str, layout: &Layout) -> Option<String> {
+    let rows = sheet::rows_of(head, layout.delimiter, layout.above);
+    let said: Vec<(bool, String)> = rows.iter().flat_map(|row| words::accounts(row)).collect();
+    let one = |mut texts: Vec<String>| {
+        texts.dedup();
+        texts.pop().filter(|_| texts.is_empty())
+    };
+    let compact = |text: &str| text.split_whitespace().collect::<String>();
+    let ibans = said.iter().filter(|(_, text)| is_iban(text)).map(|(_, text)| compact(text));
+    let ibans: Vec<String> = ibans.collect();
+    if !ibans.is_empty() {
+        return one(ibans);
+    }
+    let named = said.into_iter().filter(|(is_iban, _)| !is_iban).map(|(_, text)| text);
+    one(named.filter(|text| words::may_be_account(text)).collect())
 }
 
 /// What stands above the header row and says what the rows come to.
@@ -456,7 +532,7 @@ impl Inference<'_> {
     /// The own account: where another side is named, only a column that says the same in each row
     /// and does not stand behind that name.
     fn account(&self) -> Option<usize> {
-        let at = self.roles.account?;
+        let Some(at) = self.roles.account else { return self.leading_account() };
         let names = &self.layout.names;
         let is = |at: usize, known: &[&str]| {
             names.get(at).is_some_and(|name| known.contains(&name.as_str()))
@@ -470,6 +546,21 @@ impl Inference<'_> {
         let first = values.next().unwrap_or_default();
         let is_one = !first.is_empty() && values.all(|other| other == first);
         (is_one && !behind).then_some(at)
+    }
+
+    /// A column that leads its row, before the day, and says one account in each: that of the other
+    /// side stands behind the day.
+    fn leading_account(&self) -> Option<usize> {
+        let names = self.layout.names.iter().enumerate().take(self.roles.date);
+        let mut own = names.filter(|(_, name)| words::LEADING_ACCOUNT.contains(&name.as_str()));
+        let said = |at: usize| self.dated().map(move |row| row.get(at).map_or("", String::as_str));
+        let is_one = |(at, name): &(usize, &String)| {
+            let mut values = said(*at);
+            let first = values.next().unwrap_or_default();
+            let is_account = is_iban(first) || *name != "iban" && words::may_be_account(first);
+            is_account && values.all(|other| other == first)
+        };
+        own.find(is_one).map(|(at, _)| at)
     }
 
     fn plain(
@@ -498,6 +589,7 @@ impl Inference<'_> {
             currency,
             balance: roles.balance.map(number),
             account: None,
+            account_is: account_above(self.head, self.layout),
             psp_reference: None,
             kind: None,
             gross: None,
@@ -613,6 +705,8 @@ impl Inference<'_> {
                 return None;
             }
             None if texts().any(ambiguous) => return None,
+            // Rows without a day, which may be told as pending.
+            None if self.undated(&columns).any(ambiguous) => return None,
             None => b'.',
         };
         let numerals = Numerals { decimal, grouped: true };
@@ -623,12 +717,36 @@ impl Inference<'_> {
         texts().all(reads).then_some(numerals)
     }
 
+    /// What looks like an amount in these columns of rows without a day.
+    fn undated<'a>(&'a self, columns: &'a [usize]) -> impl Iterator<Item = &'a str> {
+        let is_dated = |row: &&Vec<String>| row.get(self.roles.date).is_some_and(|d| is_day(d));
+        let rows = self.rows.iter().filter(move |row| !is_dated(row));
+        let texts = rows.flat_map(|row| columns.iter().filter_map(|at| row.get(*at)));
+        texts.map(String::as_str).filter(|text| !text.contains(char::is_alphabetic))
+    }
+
+    /// Which of day and month stands first. Where no booking date shows it, other days of the rows
+    /// and those above the table do, if they are written with the same mark.
     fn order(&self) -> Order {
-        let mut orders = self.values(self.roles.date).filter_map(order_of);
-        match orders.next() {
-            Some(order) if orders.all(|other| other == order) => order,
-            _none => Order::Unknown,
+        let orders = |texts: &mut dyn Iterator<Item = &str>| {
+            let mut orders = texts.filter_map(order_of);
+            let first = orders.next()?;
+            Some(if orders.all(|other| other == first) { first } else { Order::Unknown })
+        };
+        if let Some(order) = orders(&mut self.values(self.roles.date)) {
+            return order;
         }
+        let mark = |text: &str| text.chars().find(|c| !c.is_alphanumeric());
+        let Some(own) = self.values(self.roles.date).next().map(mark) else {
+            return Order::Unknown;
+        };
+        let is_alike = |text: &&str| is_day(text) && mark(text) == own;
+        let names = self.layout.names.iter().enumerate();
+        let days = names.filter(|(_, name)| words::is_date(name)).map(|(at, _)| at);
+        let above = sheet::rows_of(self.head, self.layout.delimiter, self.layout.above);
+        let above = above.iter().flatten().map(String::as_str);
+        let mut beside = days.flat_map(|at| self.values(at)).chain(above).filter(is_alike);
+        orders(&mut beside).unwrap_or(Order::Unknown)
     }
 
     fn amounts(&self) -> Option<Amounts> {
@@ -788,4 +906,222 @@ fn currency_within(text: &str) -> Option<Currency> {
 
 fn number(at: usize) -> Column {
     Column::Number(at.saturating_add(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::settlement::Severity;
+    use crate::settlement::ledger::{Inspection, State, inspect};
+
+    fn look(text: &str) -> Inspection {
+        inspect(Box::new(std::io::Cursor::new(text.as_bytes().to_vec())), None, None).unwrap()
+    }
+
+    /// The state, and credits and debits of all currencies.
+    fn sums(text: &str) -> (State, Vec<(String, i128, i128)>) {
+        let found = look(text);
+        let sums = found.sums.booked.iter();
+        let sums = sums.map(|(of, own)| (of.to_string(), own.credit_minor, own.debit_minor));
+        (found.state, sums.collect())
+    }
+
+    fn ok(code: &str, credits: i128, debits: i128) -> (State, Vec<(String, i128, i128)>) {
+        (State::Ok, vec![(code.to_owned(), credits, debits)])
+    }
+
+    #[test]
+    fn exports_in_norwegian_are_read() {
+        let sided = "Utført dato;Bokført dato;Beskrivelse;Beløp inn;Beløp ut;Valuta;Status\n\
+                     04.09.2026;;a;;-112.000;NOK;Reservert\n\
+                     17.08.2026;17.08.2026;b;;-364.8;NOK;Bokført\n\
+                     14.08.2026;14.08.2026;c;50631.02;;NOK;Bokført\n";
+        assert_eq!(sums(sided), ok("NOK", 5_063_102, 36_480));
+        let all = look(sided).sums.totals.values().map(|of| of.debit_minor).sum::<i128>();
+        assert_eq!(all, 36_480 + 11_200, "a third nil beyond a mark that other rows show");
+        // Where none shows it, it may be a group.
+        let whole = sided.replace("364.8", "364").replace("50631.02", "50631");
+        assert_eq!(look(&whole).state, State::UnknownFormat);
+        let signed = "Bokføringsdato;Beløp;Navn;Tittel;Valuta;Betalingstype\n\
+                      Reservert;-115,70;;a;NOK;Varekjøp\n2026/09/03;-300,00;;b;NOK;Visa\n\
+                      2026/08/17;10000,00;;c;NOK;Overførsel\n";
+        assert_eq!(sums(signed), ok("NOK", 1_000_000, 30_000));
+    }
+
+    #[test]
+    fn exports_in_turkish_are_read() {
+        let sided = "İşlem Tarihi;Açıklama;Borç;Alacak;Bakiye;Para Birimi\n\
+                     05.01.2026;a;;1.500,00;2.500,00;TRY\n06.01.2026;b;1.250,00;;1.250,00;TRY\n";
+        assert_eq!(sums(sided), ok("TRY", 150_000, 125_000));
+        let signed = "Tarih;Açıklama;Tutar;Bakiye;Para Birimi\n05.03.2026;a;1.250,00-;750,00;TRY\n\
+                      06.03.2026;b;15.000,00;15.750,00;TRY\n";
+        assert_eq!(sums(signed), ok("TRY", 1_500_000, 125_000));
+        // A card's file is written so, too, with the signs of its issuer.
+        let card = "Tarih;Açıklama;Tutar;Para Birimi\n05.03.2026;a;12,50;TRY\n\
+                    06.03.2026;b;-9,00;TRY\n";
+        assert_eq!(look(card).state, State::UnknownFormat);
+    }
+
+    #[test]
+    fn more_exports_of_ubs_are_read() {
+        let legacy = "IBAN;Whrg.;Beschreibung;Abschluss;Buchungsdatum;Valuta;Beschreibung 1;\
+                      Transaktions-Nr.;Devisenkurs zum Originalbetrag in Abrechnungswährung;\
+                      Einzelbetrag;Belastung;Gutschrift;Saldo\n\
+                      CH9300762011623852957;CHF;x;29.09.2026;30.09.2026;30.09.2026;a;T1;;;23.40;;\
+                      1'026.60\n\
+                      CH9300762011623852957;CHF;x;28.09.2026;28.09.2026;28.09.2026;b;T2;;;;200.00;\
+                      1'050.00\n";
+        assert_eq!(sums(legacy), ok("CHF", 20_000, 2_340));
+        let account = look(legacy).sums.statements.remove(0).head.account;
+        assert_eq!(account.as_deref(), Some("CH9300762011623852957"));
+        let signed = "Abschlussdatum;Buchungsdatum;Währung;Transaktionsbetrag;\
+                      Belastung/Gutschrift;Saldo;Beschreibung1\n\
+                      2026-09-29;2026-09-30;CHF;-23.40;Belastung;1026.60;a\n\
+                      2026-09-28;2026-09-28;CHF;200.00;Gutschrift;1050.00;b\n";
+        assert_eq!(sums(signed), ok("CHF", 20_000, 2_340));
+        let french = "Produit;Monn.;Description;Date de valeur;Débit;Crédit;Solde\n\
+                      1;CHF;a;28.02.2026;10.00;;11'373.94\n1;CHF;b;31.03.2026;;240.00;11'613.94\n";
+        assert_eq!(sums(french), ok("CHF", 24_000, 1_000));
+    }
+
+    #[test]
+    fn names_of_more_banks_are_read() {
+        for (code, text) in [
+            (
+                "EUR",
+                "Data operazione;Causale / Descrizione operazione;Importo (EUR)\n\
+                 24/09/2026;a;-5,10\n20/09/2026;b;+1000,00\n",
+            ),
+            (
+                "CHF",
+                "Transaktions-ID,Belastung oder Gutschrift,Buchungs-Datum,Transaktions-Datum,\
+                 Transaktions-Info,Betrag,Belastung (CHF),Gutschrift (CHF)\n\
+                 1,Belastung,2026-09-24,2026-09-23,a,-5.10,5.10,\n\
+                 2,Gutschrift,2026-09-20,2026-09-20,b,1000.00,,1000.00\n",
+            ),
+            (
+                "CAD",
+                "Date de transaction,Libellé,Montant,Devise\n2026-04-02,a,-5.10,CAD\n\
+                 2026-04-24,b,1000.00,CAD\n",
+            ),
+            (
+                "HUF",
+                "Könyvelés dátuma;Terhelés;Jóváírás;Devizanem;Közlemény\n\
+                 2026.09.15.;5,10;;HUF;a\n2026.09.16.;;1000,00;HUF;b\n",
+            ),
+            (
+                "CHF",
+                "IBAN;Booked At;Text;Credit/Debit Amount;Currency;Balance\n\
+                 CH9300762011623852957;2026-09-20 00:00:00.0;a;-5.10;CHF;94.90\n\
+                 CH9300762011623852957;2026-09-21 00:00:00.0;b;1000;CHF;1094.90\n",
+            ),
+            (
+                "DKK",
+                "Dato;Tekst;Beløb;Saldo;Status;Afstemt;Valuta\n\
+                 04.05.2026;a;-5,10;94,90;Udført;Ja;DKK\n\
+                 07.05.2026;b;1000,00;1.094,90;Udført;Ja;DKK\n",
+            ),
+            (
+                "PLN",
+                "#Numer rachunku;PL1;\n#Saldo początkowe;100,00 PLN;\n\
+                 #Data księgowania;#Opis operacji;#Kwota;#Saldo po operacji;\n\
+                 2026-01-10;a;-5,10;94,90;\n2026-01-11;b;1000,00;1 094,90;\n",
+            ),
+        ] {
+            assert_eq!(sums(text), ok(code, 100_000, 510), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_account_is_what_names_the_own_one() {
+        let rows = "Datum;Buchungstext;Betrag;Währung;Saldo\n01.09.2026;a;10.00;CHF;110.00\n\
+                    28.09.2026;b;-20.00;CHF;90.00\n";
+        let of = |above: &str| {
+            let found = look(&format!("{above}\n{rows}"));
+            assert_eq!(found.state, State::Ok, "{above}: {:?}", found.sums.problems);
+            found.sums.statements.into_iter().next().and_then(|own| own.head.account)
+        };
+        let iban = Some("CH9300762011623852957".to_owned());
+        for above in [
+            "IBAN:;CH93 0076 2011 6238 5295 7;",
+            "IBAN: CH9300762011623852957",
+            "Kontonummer:;0278 00122087.01\nIBAN:;CH9300762011623852957",
+            "Konto:;=\"CH9300762011623852957\"",
+        ] {
+            assert_eq!(of(above), iban, "{above}");
+        }
+        // Its check digits are wrong.
+        let named = "Kontonummer:;0278 00122087.01;\nIBAN:;CH93 0000 0000 0000 0000 0;";
+        assert_eq!(of(named).as_deref(), Some("0278 00122087.01"));
+        for above in [
+            "IBAN:;CH93 0000 0000 0000 0000 0;",
+            "Konto:;Privatkonto",
+            "Konto:;1234\nKonto:;5678",
+            "Gegenkonto:;CH9300762011623852957",
+        ] {
+            assert_eq!(of(above), None, "{above}");
+        }
+    }
+
+    /// Of a shop all of them may be its PSP's.
+    #[test]
+    fn a_column_of_accounts_behind_the_day_is_the_other_side_s() {
+        let iban = "CH9300762011623852957";
+        let of = |head: &str, rows: [String; 2]| {
+            let found = look(&format!("{head}\n{}\n{}\n", rows[0], rows[1]));
+            assert_eq!(found.state, State::Ok, "{head}: {:?}", found.sums.problems);
+            found.sums.statements.into_iter().next().and_then(|own| own.head.account)
+        };
+        let before = |first: &str, second: &str| {
+            let head = "IBAN;Datum;Buchungstext;Betrag;Währung";
+            let row = |iban: &str, amount: &str| format!("{iban};01.09.2026;a;{amount};CHF");
+            of(head, [row(first, "10.00"), row(second, "-20.00")])
+        };
+        assert_eq!(before(iban, iban).as_deref(), Some(iban));
+        assert_eq!(before(iban, "CH5109000000250092291"), None);
+        let row = |amount: &str| format!("01.09.2026;a;{amount};CHF;{iban}");
+        let head = "Datum;Buchungstext;Betrag;Währung;IBAN";
+        assert_eq!(of(head, [row("10.00"), row("-20.00")]), None);
+    }
+
+    #[test]
+    fn another_day_of_the_rows_shows_which_of_day_and_month_stands_first() {
+        let with = |above: &str, dealt: &str| {
+            let rows = "CHF;-5.00;95.00;a\n";
+            look(&format!(
+                "Währung:;CHF\n{above}\nAbschlussdatum;Buchungsdatum;Währung;Betrag;Saldo;\
+                 Buchungstext\n{dealt};01/04/2026;{rows}"
+            ))
+        };
+        let shows = |found: Inspection| {
+            let first = found.sums.statements.first().unwrap();
+            (first.head.from.map(|day| day.to_string()), found.sums.problems_total)
+        };
+        let april = Some("2026-04-01".to_owned());
+        assert_eq!(shows(with("x", "30/03/2026")), (april.clone(), 0));
+        assert_eq!(shows(with("Bis:;30/03/2026", "01/04/2026")), (april, 0));
+        assert_eq!(shows(with("Bis:;30.03.2026", "01/04/2026")), (None, 1), "another mark");
+        let both = with("Bis:;30/03/2026", "03/30/2026");
+        assert_eq!(shows(both), (None, 1), "they differ");
+    }
+
+    #[test]
+    fn an_unknown_file_shows_its_header_row_and_what_lacks() {
+        let said = |text: &str| {
+            let found = look(text);
+            assert_eq!(found.state, State::UnknownFormat, "{text}");
+            let problem = found.sums.problems[0].clone();
+            assert_eq!(problem.severity, Severity::Error);
+            (problem.line, problem.found)
+        };
+        let words = "Kontoauszug von:;2026-10-01;x\n\nDatum;Buchungstext;Betrag;Valuta\n\
+                     30.09.2026;a;-23.40;29.09.2026\n";
+        let (line, found) = said(words);
+        assert_eq!(line, 3);
+        assert!(found.starts_with("by `;`: Datum | Buchungstext | Betrag | Valuta"), "{found}");
+        assert!(found.ends_with("(none is known of: currency)"), "a word for a day: {found}");
+        let commas = "Kontoutdrag,,,,\nBokföringsdag;Beskrivning;Belopp;x\n2026-06-30;a;1,00;y\n";
+        assert!(said(commas).1.starts_with("by `;`: Bokföringsdag"));
+        let two = said("Date,Text,Amount,Betrag,Currency\n2026-06-01,a,-5.10,-5.10,EUR\n").1;
+        assert!(two.contains("amount Amount, Betrag; currency Currency"), "{two}");
+    }
 }

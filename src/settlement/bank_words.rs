@@ -1,6 +1,7 @@
 //! What banks call the columns of their exports, as [`crate::settlement::sheet::normal`] makes the
 //! names: English, German, Dutch, French, Spanish, Italian, Portuguese, Polish, Czech, Swedish,
-//! Slovak, Slovene, Croatian, Danish, Norwegian, Finnish, Hungarian, Estonian, Latvian, Lithuanian.
+//! Slovak, Slovene, Croatian, Danish, Norwegian, Finnish, Hungarian, Estonian, Latvian, Lithuanian,
+//! Turkish.
 //! A catalogue; only names that mean one thing.
 
 use regex::Regex;
@@ -20,6 +21,9 @@ pub const DATE: &[&str] = &[
     "posted transactions date",
     "buchungstag",
     "buchungsdatum",
+    "buchungs datum",
+    "booked at",
+    "bokført dato",
     "boekdatum",
     "boekingsdatum",
     "uitvoeringsdatum",
@@ -79,10 +83,44 @@ pub const DATE: &[&str] = &[
     "buchung",
     "created",
     "päivämäärä",
+    "tarih",
+    "işlem tarihi",
+    "date de transaction",
+    "utført dato",
+    "transaktions datum",
     "dátum",
     // Of a row; beside another day of it, it may be the end of what was paid for.
     "date de fin",
+    // Some tell no other one.
+    "date de valeur",
 ];
+
+/// When it was agreed or bought: a day beside the others.
+const DEALT: &[&str] = &["abschlussdatum", "abschluss", "trade date", "kaufdatum"];
+
+/// Whether a name is one of any day of a row.
+pub fn is_date(name: &str) -> bool {
+    [DATE, VALUE_DATE, DEALT].iter().any(|known| known.contains(&name))
+}
+
+/// What a payment to many was made of: an amount of a part, which moved nothing by itself.
+const PARTS: &[&str] = &[
+    "einzelbetrag",
+    "betrag detail",
+    "betrag einzelzahlung",
+    "amount detail",
+    "individual amount",
+    "detail",
+];
+
+/// Whether a name is one of the amount of a part, the currency at its end apart.
+pub fn is_part(name: &str) -> bool {
+    let stem = match name.rsplit_once(' ') {
+        Some((stem, code)) if code.len() == 3 => stem,
+        _name => name,
+    };
+    PARTS.contains(&name) || PARTS.contains(&stem)
+}
 
 /// From when it bears interest.
 pub const VALUE_DATE: &[&str] = &[
@@ -106,6 +144,9 @@ pub const VALUE_DATE: &[&str] = &[
     "rentedato",
     "arvopäivä",
     "valuta",
+    "valuta date",
+    "értéknap",
+    "valör",
 ];
 
 /// The amount, with its sign or beside a flag.
@@ -138,12 +179,15 @@ pub const AMOUNT: &[&str] = &[
     "objem",
     "zaúčtovaná částka",
     "összeg",
+    "transaktionsbetrag",
+    "credit debit amount",
 ];
 
 /// Names of the amount that are also those of something else (a day, a part of another amount, a
 /// card's file with its issuer's signs): only where none of [`AMOUNT`] is there, and a balance that
 /// proves it.
-pub const PROVEN_AMOUNT: &[&str] = &["net amount", "nettobetrag", "valor", "montante"];
+pub const PROVEN_AMOUNT: &[&str] =
+    &["net amount", "nettobetrag", "valor", "montante", "tutar", "işlem tutarı"];
 
 /// Of these the ones of a broker that says what moved the account beside what was paid.
 pub const OF_ACCOUNT: &[&str] =
@@ -175,10 +219,13 @@ const TAKEN: &[&str] = &[
     "moms",
 ];
 
+/// And those of a rate between two of them.
+const RATES: &[&str] = &["kurs", "exchange rate"];
+
 /// Whether a name is one of an amount, whichever.
 pub fn is_amount(name: &str) -> bool {
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
-    has(AMOUNTS) && !has(TAKEN) && !is_currency(name)
+    has(AMOUNTS) && !has(TAKEN) && !has(RATES) && !is_currency(name)
 }
 
 /// Whether a name may be one of a currency, also of that of a foreign amount.
@@ -409,6 +456,9 @@ pub const DEBIT: &[&str] = &[
     "breme",
     "v breme",
     "ut fra konto",
+    "beløp ut",
+    "borç",
+    "terhelés",
 ];
 
 /// Money in.
@@ -439,6 +489,9 @@ pub const CREDIT: &[&str] = &[
     "dobro",
     "v dobro",
     "inn på konto",
+    "beløp inn",
+    "alacak",
+    "jóváírás",
 ];
 
 /// Which way the amount went.
@@ -480,6 +533,8 @@ pub const FLAG: &[&str] = &[
     "dare avere",
     "indicator",
     "direction",
+    "belastung gutschrift",
+    "belastung oder gutschrift",
     "sign",
     "in out",
     "transaction type",
@@ -496,8 +551,27 @@ pub fn is_spelled_way(value: &str) -> bool {
 
 /// Values of [`FLAG`] for money in.
 pub const CREDITS: &[&str] = &[
-    "c", "cr", "credit", "crdt", "bij", "h", "haben", "crédit", "crédito", "credito", "k",
-    "kredit", "kreedit", "haber", "abono", "avere", "deposit", "in", "incoming", "+",
+    "c",
+    "cr",
+    "credit",
+    "crdt",
+    "bij",
+    "h",
+    "haben",
+    "crédit",
+    "crédito",
+    "credito",
+    "k",
+    "kredit",
+    "kreedit",
+    "haber",
+    "abono",
+    "avere",
+    "deposit",
+    "in",
+    "incoming",
+    "+",
+    "gutschrift",
 ];
 
 /// And for money out.
@@ -515,6 +589,7 @@ pub const DEBITS: &[&str] = &[
     "debito",
     "deebet",
     "debe",
+    "belastung",
     "cargo",
     "dare",
     "withdrawal",
@@ -538,6 +613,29 @@ pub fn is_abbreviated(flag: &str) -> bool {
     ABBREVIATED.contains(&normal(flag).as_str())
 }
 
+/// Whether a name is known at all, the currency at its end apart.
+pub fn is_known(name: &str) -> bool {
+    let lists = [
+        DATE,
+        VALUE_DATE,
+        DEALT,
+        AMOUNT,
+        PROVEN_AMOUNT,
+        DEBIT,
+        CREDIT,
+        FLAG,
+        CURRENCY,
+        BALANCE,
+        ACCOUNT,
+        STATUS,
+        FEE,
+        KINDS,
+        TEXT_ALONE,
+    ];
+    let mut tags = TAGS.iter().map(|(_, known)| *known);
+    lists.iter().any(|known| known.contains(&name)) || tags.any(|known| known.contains(&name))
+}
+
 /// Of the amount.
 pub const CURRENCY: &[&str] = &[
     "currency",
@@ -548,6 +646,9 @@ pub const CURRENCY: &[&str] = &[
     "ccy",
     "monn",
     "whg",
+    "whrg",
+    "para birimi",
+    "curr",
     "währung",
     "waehrung",
     "munt",
@@ -575,6 +676,11 @@ pub const CURRENCY: &[&str] = &[
     "valūta",
     "valuta",
 ];
+
+/// Whether a name is one of the currency of a row.
+pub fn is_code(name: &str) -> bool {
+    CURRENCY.contains(&name)
+}
 
 /// The columns of one bank whose accounts are all in dollars: its file tells the currency of what a
 /// card paid, and never that of the amount, which is always the account's.
@@ -612,6 +718,7 @@ pub const BALANCE: &[&str] = &[
     "stanje",
     "egyenleg",
     "bokfört saldo",
+    "bakiye",
 ];
 
 /// Names of the own account, each beside the name of the other side's: alone they are either's.
@@ -686,6 +793,54 @@ pub const ACCOUNT: &[&str] = &[
     "account",
 ];
 
+/// Names of an account that are those of the own one only where it leads the row.
+pub const LEADING_ACCOUNT: &[&str] = &["iban", "konto", "kontonummer", "rekeningnummer"];
+
+/// What rows above a table call the own account by; and `iban`.
+const ACCOUNT_ABOVE: &[&str] = &[
+    "konto",
+    "kontonummer",
+    "konto nr",
+    "kontonr",
+    "account number",
+    "account no",
+    "accountid",
+    "account id",
+    "numéro de compte",
+    "numero de compte",
+    "número de cuenta",
+    "numero di conto",
+    "numer rachunku",
+    "rekeningnummer",
+];
+
+/// The accounts that a row above the table names, in one field (`IBAN: CH93…`) or in the next, and
+/// whether it calls them an IBAN.
+pub fn accounts(row: &[String]) -> Vec<(bool, String)> {
+    let next = row.iter().skip(1).map(Some).chain([None]);
+    let said = row.iter().zip(next).filter_map(|(field, next)| {
+        let (name, value) = match field.split_once(':') {
+            Some((name, value)) if !value.trim().is_empty() => (name, value),
+            _alone => (field.as_str(), next?.as_str()),
+        };
+        let name = normal(name);
+        let is_own = name == "iban" || ACCOUNT_ABOVE.contains(&name.as_str());
+        let value = value.trim_matches(|c: char| matches!(c, '=' | '"') || c.is_whitespace());
+        is_own.then(|| (name == "iban", value.to_owned()))
+    });
+    said.collect()
+}
+
+/// Whether a text may be what an account is known by, and no name of its kind: it has figures, and
+/// no word.
+pub fn may_be_account(text: &str) -> bool {
+    let figures = text.chars().filter(char::is_ascii_digit).count();
+    let is_part = |c: char| {
+        c.is_ascii_digit() || c.is_ascii_uppercase() || matches!(c, ' ' | '-' | '.' | '/')
+    };
+    figures >= 4 && text.len() <= 40 && text.chars().all(is_part)
+}
+
 /// What a row says that tells how much there was, or what all came to, and not what moved. Words
 /// that payers write as well (`Übertrag`) are not here.
 pub const STANDS: &[&str] = &[
@@ -700,6 +855,8 @@ pub const STANDS: &[&str] = &[
     "balance carried forward",
     "solde initial",
     "solde final",
+    "solde en début de période",
+    "solde en fin de période",
     "saldo inicial",
     "saldo final",
     "saldo iniziale",
@@ -1111,6 +1268,8 @@ const BEFORE: &[&str] = &[
     "počáteční",
     "počiatočn",
     "ingående",
+    "inngående",
+    "en début",
     "startsaldo",
     "alter ",
     " alt",
@@ -1133,6 +1292,7 @@ const AFTER: &[&str] = &[
     "loppu",
     "konečný",
     "utgående",
+    "en fin",
     "schluss",
     "slutsaldo",
     "neuer ",
@@ -1164,6 +1324,9 @@ const DECLARED: &[(Declares, &[&str])] = &[
             "stan początkowy",
             "počáteční zůstatek",
             "opening balance",
+            "openingbalance",
+            "inngående saldo",
+            "solde en début de période",
             "solde initial",
             "saldo iniziale",
             "saldo inicial",
@@ -1180,6 +1343,9 @@ const DECLARED: &[(Declares, &[&str])] = &[
             "stan końcowy",
             "konečný zůstatek",
             "closing balance",
+            "closingbalance",
+            "utgående saldo",
+            "solde en fin de période",
             "solde final",
             "saldo finale",
             "saldo final",
@@ -1188,13 +1354,37 @@ const DECLARED: &[(Declares, &[&str])] = &[
     (Declares::Count, &["anzahl transaktionen in diesem zeitraum"]),
 ];
 
+/// Whether the day that a balance is of stands behind its name: `per 31.10.2026`.
+fn is_of_day(rest: &str) -> bool {
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    matches!(words.split_first(), Some((at, day)) if STANDS_AT.contains(at) && is_some_day(day))
+}
+
 /// What a row beside the table declares: its word as it stands, what that is, and its value.
 pub fn declared<'a>(fields: impl Iterator<Item = &'a str>) -> Option<(&'a str, Declares, &'a str)> {
     let mut filled = fields.filter(|field| !field.is_empty());
     let name = filled.next()?;
+    Some((name, declares(name)?, filled.next()?))
+}
+
+/// The names of such values that stand beside one another, above their values, and where each is.
+pub fn declared_heads<'a>(fields: impl Iterator<Item = &'a str>) -> Vec<(usize, Declares)> {
+    let filled = fields.enumerate().filter(|(_, field)| !field.is_empty());
+    let heads = filled.map(|(at, field)| Some((at, declares(field)?)));
+    let heads: Vec<(usize, Declares)> = heads.collect::<Option<_>>().unwrap_or_default();
+    if heads.len() > 1 { heads } else { Vec::new() }
+}
+
+/// What a name beside the table declares.
+fn declares(name: &str) -> Option<Declares> {
     let own = normal(name);
-    let (what, _) = DECLARED.iter().find(|(_, words)| words.contains(&own.as_str()))?;
-    Some((name, *what, filled.next()?))
+    // In other languages a balance with its day may be that of today.
+    let is_dated = |word: &str| word.ends_with("gående saldo");
+    let is_own = |word: &&str| {
+        let rest = own.strip_prefix(*word);
+        rest.is_some_and(|rest| rest.is_empty() || is_dated(word) && is_of_day(rest))
+    };
+    DECLARED.iter().find(|(_, words)| words.iter().any(is_own)).map(|(what, _)| *what)
 }
 
 /// The currency that a row above the table says, by its name and in the same field (`Waluta: PLN`)
@@ -1208,6 +1398,13 @@ pub fn declared_currency(row: &[String]) -> Option<Currency> {
     };
     let is_named = CURRENCY.contains(&normal(name).as_str());
     one_currency(value).filter(|_| is_named)
+}
+
+/// The same of each field of a row that holds a name and what it says: `Devise : EUR`.
+pub fn currencies_within(row: &[String]) -> Vec<Currency> {
+    let pairs = row.iter().filter_map(|field| field.split_once(':'));
+    let own = pairs.filter(|(name, _)| CURRENCY.contains(&normal(name).as_str()));
+    own.filter_map(|(_, value)| one_currency(value)).collect()
 }
 
 /// The same of a row that holds the name alone, by the one below it.
@@ -1355,6 +1552,7 @@ const BOOKED: &[&str] = &[
     "bokförd",
     "bogført",
     "bokført",
+    "udført",
     "kirjattu",
     "könyvelt",
     "abgeschlossen",
@@ -1622,6 +1820,7 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "transactiereferentie",
             "transaction reference",
             "transaktions nr",
+            "transaktions id",
             "buchungsreferenz",
             "id",
         ],
@@ -1650,10 +1849,16 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "avisierungstext",
             "notification text",
             "texte de notification",
+            "description 1",
+            "description 2",
+            "description 3",
             "description1",
             "description2",
             "description3",
             "beschreibung",
+            "beschreibung 1",
+            "beschreibung 2",
+            "beschreibung 3",
             "beschreibung1",
             "beschreibung2",
             "beschreibung3",
@@ -1678,6 +1883,7 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "descripcion",
             "descrizione",
             "descrizione operazione",
+            "causale descrizione operazione",
             "descrizione completa",
             "causale",
             "testo di contabilizzazione",
@@ -1694,6 +1900,10 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "message for payee",
             "tekst",
             "forklaring",
+            "tittel",
+            "melding kid fakt nr",
+            "açıklama",
+            "transaktions info",
             "beskrivning",
             "beskrivelse",
             "rubrik",
@@ -1750,4 +1960,82 @@ pub fn tag_rules(at: usize, kind: TagKind) -> Vec<TagRule> {
         _whole => [Some(rule(kind, None)), None, None],
     };
     rules.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(text: &str) -> Vec<String> {
+        text.split(';').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_balance_beside_a_table_is_known_by_its_name_and_some_by_their_day() {
+        use Declares::{Closing, Opening};
+        let what = |text: &str| {
+            let row = row(text);
+            declared(row.iter().map(String::as_str))
+                .map(|(_, what, value)| (what, value.to_owned()))
+        };
+        for (text, wanted) in [
+            ("openingBalance;195,00", Some((Opening, "195,00"))),
+            ("closingBalance;295,01", Some((Closing, "295,01"))),
+            ("Solde en fin de période;;;;655,25;", Some((Closing, "655,25"))),
+            ("Inngående saldo pr. 01.05.2026:;;25 000,00 NOK", Some((Opening, "25 000,00 NOK"))),
+            ("Utgående  saldo pr. 10.05.2026:;;1,00 NOK", Some((Closing, "1,00 NOK"))),
+            ("Utgående saldo i banken;1,00", None),
+            ("Closing balance as at 10.05.2026;1,00", None),
+            ("Saldo;1,00", None),
+        ] {
+            let wanted = wanted.map(|(what, value)| (what, value.to_owned()));
+            assert_eq!(what(text), wanted, "{text}");
+        }
+        let heads = |text: &str| declared_heads(row(text).iter().map(String::as_str));
+        assert_eq!(heads("Schlusssaldo;;Anfangssaldo;"), [(0, Closing), (2, Opening)]);
+        assert_eq!(heads("Schlusssaldo;Datum"), []);
+        assert_eq!(heads("Schlusssaldo;;"), []);
+        assert_eq!(is_before("solde en début de période"), Some(true));
+        assert_eq!(is_before("solde en fin de période"), Some(false));
+        assert!(is_stand("solde en fin de période"));
+    }
+
+    #[test]
+    fn an_account_above_a_table_is_known_by_its_name() {
+        let told = |text: &str| accounts(&row(text));
+        for text in ["Konto:;=\"CH93 0076\"", "Konto: CH93 0076", "x;Numéro de compte : CH93 0076"]
+        {
+            assert_eq!(told(text), [(false, "CH93 0076".to_owned())], "{text}");
+        }
+        assert_eq!(told("IBAN:;CH93 0076;"), [(true, "CH93 0076".to_owned())]);
+        assert_eq!(told("Gegenkonto:;CH93 0076"), []);
+        for (text, wanted) in [
+            ("0278 00122087.01", true),
+            ("CH93 0076", true),
+            ("Privatkonto 1234", false),
+            ("", false),
+        ] {
+            assert_eq!(may_be_account(text), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_currency_stands_in_any_field_above_a_table() {
+        let euro = Currency::parse("EUR").unwrap();
+        let told = currencies_within(&row("Compte : 1;Nom : M. ALL;Devise : EUR;;"));
+        assert_eq!(told, [euro]);
+        assert_eq!(currencies_within(&row("Devise : ALL;Devise;EUR")), []);
+    }
+
+    #[test]
+    fn names_of_parts_days_and_rates_are_told_apart() {
+        for name in ["einzelbetrag", "betrag detail", "betrag einzelzahlung chf"] {
+            assert!(is_part(name), "{name}");
+        }
+        assert!(!is_part("betrag") && !is_part("details"));
+        assert!(is_date("abschlussdatum") && is_date("utført dato") && !is_date("abschlusszeit"));
+        assert!(!is_amount("devisenkurs zum originalbetrag in abrechnungswährung"));
+        assert!(is_amount("originalbetrag"));
+        assert_eq!([is_debit("Belastung"), is_debit("Gutschrift")], [Some(true), Some(false)]);
+    }
 }

@@ -442,6 +442,15 @@ impl OpenEntry {
         }
     }
 
+    /// The proprietary code, where it is the entry's own id: a reference, as the account servicer's
+    /// would be, and never the payer's.
+    fn code_that_is_an_id(&self) -> Option<&str> {
+        match self.code.as_slice() {
+            [code] => Some(code.as_str()).filter(|code| is_id(code)),
+            _codes => None,
+        }
+    }
+
     /// The entry as it is known by now: once its amount and sign are.
     fn entry(&self, number: u64, account: Option<Currency>) -> Result<Entry, Problem> {
         let nothing = Written { line: self.line, ..Written::default() };
@@ -450,10 +459,9 @@ impl OpenEntry {
         let direction = self.direction.ok_or_else(|| {
             Problem::error(self.line, "Ntry/CdtDbtInd", "CRDT or DBIT", "neither")
         })?;
-        let reference = match self.servicer_reference.as_str() {
-            "" => &self.reference,
-            servicer => servicer,
-        };
+        let references = [&self.servicer_reference, &self.reference].into_iter();
+        let reference = references.map(String::as_str).find(|text| !text.is_empty());
+        let reference = reference.or_else(|| self.code_that_is_an_id()).unwrap_or_default();
         let has_batch = self.batch != Batch::default();
         Ok(Entry {
             number,
@@ -470,6 +478,18 @@ impl OpenEntry {
             batch: has_batch.then(|| self.batch.clone()),
         })
     }
+}
+
+/// What Wise's ids begin with, which it writes where a bank's code of the booking stands.
+const WISE: [&str; 6] =
+    ["TRANSFER", "CARD", "CARD_TRANSACTION", "BALANCE", "BALANCE_TRANSACTION", "ACCRUAL_CHARGE"];
+
+/// `TRANSFER-1234567`. A bank's own code has zeros before its number, or fewer figures.
+fn is_id(code: &str) -> bool {
+    code.split_once('-').is_some_and(|(word, number)| {
+        let is_number = number.len() >= 3 && number.bytes().all(|b| b.is_ascii_digit());
+        WISE.contains(&word) && is_number && !number.starts_with('0')
+    })
 }
 
 /// Without a status an entry is booked: so are those of nearly half the statements that are read.
@@ -833,4 +853,47 @@ fn tag_kind(leaf: &str) -> Option<TagKind> {
         "RmtInf/Ustrd" | "AddtlTxInf" => TagKind::Text,
         _other => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+
+    fn lines(text: &str) -> Vec<Line> {
+        let input = Box::new(Cursor::new(text.as_bytes().to_vec()));
+        let mut parser = open(Source::open(input, None).unwrap());
+        let mut lines = Vec::new();
+        while let Some(item) = parser.next().unwrap() {
+            if let Item::Line(line) = item {
+                lines.push(*line);
+            }
+        }
+        lines
+    }
+
+    #[test]
+    fn an_id_in_the_place_of_a_code_is_the_banks_reference() {
+        for (code, own, reference) in [
+            ("TRANSFER-1234567", "", Some("TRANSFER-1234567")),
+            ("TRANSFER-1234567", "<AcctSvcrRef>B1</AcctSvcrRef>", Some("B1")),
+            ("CARD-001", "", None),
+            ("NTRF+166+9310", "", None),
+            ("SEPA-1234567", "", None),
+        ] {
+            let text = format!(
+                "<Document xmlns=\"urn:iso:std:iso:20022:tech:xsd:camt.053.001.10\">\
+                 <BkToCstmrStmt><Stmt><Id>A</Id><Ntry><Amt Ccy=\"GBP\">10.00</Amt>\
+                 <CdtDbtInd>CRDT</CdtDbtInd><Sts><Cd>BOOK</Cd></Sts>{own}<BkTxCd><Prtry>\
+                 <Cd>{code}</Cd></Prtry></BkTxCd></Ntry></Stmt></BkToCstmrStmt></Document>"
+            );
+            let lines = lines(&text);
+            let tags = lines.first().unwrap().tags.iter();
+            let tags: Vec<_> = tags.map(|tag| (tag.kind, tag.text.as_str())).collect();
+            let wanted: Vec<_> =
+                reference.map(|text| (TagKind::BankReference, text)).into_iter().collect();
+            assert_eq!(tags, wanted, "{code}");
+        }
+    }
 }

@@ -18,6 +18,7 @@ use crate::settlement::amount::{Refused, shown};
 use crate::settlement::kinds;
 use crate::settlement::last_row::Last;
 use crate::settlement::numeral::{Numerals, Order, day};
+use crate::settlement::proven::Proven;
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, some};
 use crate::settlement::text::Source;
 
@@ -188,6 +189,7 @@ struct Breakdown {
     net: usize,
     booked: Option<usize>,
     running: Running,
+    proven: Proven,
     layout: Layout,
 }
 
@@ -204,6 +206,7 @@ impl Breakdown {
             net: layout.need("net in holding currency")?,
             booked: layout.column(&["processed on"]),
             running: Running::default(),
+            proven: Proven::default(),
             layout,
         })
     }
@@ -211,6 +214,7 @@ impl Breakdown {
 
 impl Report for Breakdown {
     fn row(&mut self, row: &Row<'_>, out: &mut Out) -> Result<(), Problem> {
+        self.proven.begin();
         row.fits(&self.layout)?;
         if !out.is_open() {
             out.begin(row.line, Finality::Final, |statement| {
@@ -229,7 +233,9 @@ impl Report for Breakdown {
         if let (Some(gross), Some(deduction)) = (gross, deduction) {
             let sum = gross.saturating_add(deduction);
             // Each of the three was rounded to its last place for itself.
-            if sum.abs_diff(exact) > 1 {
+            let holds = sum.abs_diff(exact) <= 1;
+            self.proven.row(holds);
+            if !holds {
                 let expected = format!("gross + deduction, {}", shown_fine(sum, currency));
                 out.push(Problem::error(row.line, NET, expected, shown_fine(exact, currency)));
             }
@@ -284,7 +290,8 @@ impl Report for Breakdown {
 
     fn end(&mut self, line: u64, out: &mut Out) {
         self.running.tell(NET, out);
-        out.end(StatementEnd { line, ..StatementEnd::default() });
+        let tie = self.proven.tie();
+        out.end(StatementEnd { line, tie, ..StatementEnd::default() });
     }
 }
 
@@ -380,6 +387,7 @@ struct Payouts {
     currency: usize,
     amount: usize,
     parts: Vec<usize>,
+    proven: Proven,
     layout: Layout,
 }
 
@@ -393,6 +401,7 @@ impl Payouts {
             date: layout.need("payout date")?,
             currency: layout.need("holding currency")?,
             parts: parts.collect(),
+            proven: Proven::default(),
             amount,
             layout,
         })
@@ -401,6 +410,7 @@ impl Payouts {
 
 impl Report for Payouts {
     fn row(&mut self, row: &Row<'_>, out: &mut Out) -> Result<(), Problem> {
+        self.proven.begin();
         row.fits(&self.layout)?;
         if !out.is_open() {
             out.begin(row.line, Finality::Final, |statement| {
@@ -417,7 +427,9 @@ impl Report for Payouts {
         }
         let parts = self.parts.iter().map(|at| fine(row, "", row.get(*at), currency));
         let parts = parts.filter_map(Result::ok).fold(0, i128::saturating_add);
-        if parts != exact {
+        if parts == exact && !self.parts.is_empty() {
+            self.proven.row(true);
+        } else if parts != exact {
             // The columns after the amount differ by account and are rounded each for itself.
             let (expected, found) = (shown_fine(exact, currency), shown_fine(parts, currency));
             out.push(Problem::warning(row.line, "sum of the columns", expected, found));
@@ -447,6 +459,45 @@ impl Report for Payouts {
     }
 
     fn end(&mut self, line: u64, out: &mut Out) {
-        out.end(StatementEnd { line, ..StatementEnd::default() });
+        let tie = self.proven.tie();
+        out.end(StatementEnd { line, tie, ..StatementEnd::default() });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use crate::settlement::ledger::{State, inspect};
+
+    fn look(text: &str) -> (State, Option<bool>) {
+        let input = Box::new(Cursor::new(text.as_bytes().to_vec()));
+        let found = inspect(input, None, None).unwrap();
+        (found.state, found.sums.statements.first().unwrap().ties)
+    }
+
+    #[test]
+    fn a_breakdown_ties_by_its_rows() {
+        let of = |more: &str, row: &str| {
+            look(&format!(
+                "Type,Payment ID,Reference,Holding Currency,Net In Holding Currency{more}\n{row}\n"
+            ))
+        };
+        let more = ",Gross In Holding Currency,Deduction In Holding Currency";
+        assert_eq!(of(more, "Charge,pay_1,o-1,USD,48.5,50,-1.5"), (State::Ok, Some(true)));
+        assert_eq!(of(more, "Charge,pay_1,o-1,USD,48,50,-1.5"), (State::Quarantined, Some(false)));
+        assert_eq!(of("", "Charge,pay_1,o-1,USD,48.50"), (State::Ok, None));
+    }
+
+    #[test]
+    fn a_payout_ties_by_its_columns_and_other_columns_prove_nothing() {
+        let of = |amount: &str| {
+            look(&format!(
+                "Holding Currency,Payout ID,Payout Date,Payout Amount,Payments,Fees\n\
+                 USD,p1,2026-06-02,{amount},50,-1.7\n"
+            ))
+        };
+        assert_eq!(of("48.3"), (State::Ok, Some(true)));
+        assert_eq!(of("48.4"), (State::Ok, None));
     }
 }

@@ -1,5 +1,6 @@
 //! What rows of a file that nobody described leave open where no balance proves them: a sum among
-//! the rows, a flag against a sign, sides of debits with either sign, signs of a card's issuer.
+//! the rows, a flag against a sign, sides of debits with either sign, signs of a card's issuer; and
+//! rows below a payment to many that say what it was made of.
 
 use std::collections::BTreeMap;
 
@@ -238,9 +239,109 @@ impl Doubts {
     }
 }
 
+/// So many parts of one payment are held.
+const PARTS: usize = 100_000;
+
+/// A payment to many, and the rows with a day below it that say what it was made of. They move
+/// nothing where they come to just what it moved; else what they are is open.
+#[derive(Debug, Default)]
+pub struct Parts {
+    whole: Option<(i64, Currency, String)>,
+    sum: i128,
+    held: Vec<u64>,
+    counted: u64,
+}
+
+impl Parts {
+    /// A row that moved, with the bank's reference of it, or none that was booked: the one before
+    /// it has no more parts.
+    pub fn begin(&mut self, whole: Option<(i64, Currency, String)>, out: &mut Out) {
+        self.settle(out);
+        self.whole = whole;
+    }
+
+    /// The currency of the payment that rows may be parts of.
+    pub fn currency(&self) -> Option<Currency> {
+        self.whole.as_ref().map(|(_, of, _)| *of)
+    }
+
+    /// A part by the bank's reference beside it, and whether it is held for it has a day.
+    pub fn add(&mut self, line: u64, minor: i64, reference: &str, is_dated: bool) -> bool {
+        let Some((_, _, own)) = &self.whole else { return false };
+        let is_own = reference.is_empty() || reference == own;
+        if !is_own || self.held.len() >= PARTS {
+            return false;
+        }
+        self.sum = self.sum.saturating_add(i128::from(minor));
+        self.counted = self.counted.saturating_add(1);
+        if is_dated {
+            self.held.push(line);
+        }
+        is_dated
+    }
+
+    /// How many parts there were.
+    pub fn counted(&self) -> u64 {
+        self.counted
+    }
+
+    /// All parts are there. Some write them without the sign of the whole.
+    pub fn settle(&mut self, out: &mut Out) {
+        let whole = self.whole.take().map_or(0, |(minor, ..)| i128::from(minor));
+        let sum = std::mem::take(&mut self.sum);
+        let is_whole = sum != 0 && sum.saturating_abs() == whole.saturating_abs();
+        let told = std::mem::take(&mut self.held).into_iter();
+        out.extend(told.map(if is_whole { nothing_moved } else { no_amount }));
+    }
+}
+
+/// A row without an amount that moved nothing.
+pub fn nothing_moved(line: u64) -> Problem {
+    Problem::warning(line, "amount", "an amount", "none: the row was passed over")
+}
+
+/// A row with a day of which nothing shows that it moved nothing.
+pub fn no_amount(line: u64) -> Problem {
+    let expected = "an amount in a known column; describe this file as a [[format]]";
+    Problem::error(line, "amount", expected, "a day, and no amount")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What is told of the parts of 150.00 that went out under `T2`, as (line, severity).
+    fn told(parts: &[(u64, i64, &str, bool)]) -> (Vec<(u64, Severity)>, Vec<bool>) {
+        let mut out = Out::default();
+        let mut own = Parts::default();
+        let whole = (-15_000, Currency::parse("CHF").unwrap(), "T2".to_owned());
+        own.begin(Some(whole), &mut out);
+        let held = parts
+            .iter()
+            .map(|(line, minor, reference, is_dated)| own.add(*line, *minor, reference, *is_dated));
+        let held = held.collect();
+        own.begin(None, &mut out);
+        let told = out.problems().into_iter().map(|problem| (problem.line, problem.severity));
+        (told.collect(), held)
+    }
+
+    #[test]
+    fn parts_that_come_to_the_whole_moved_nothing() {
+        use Severity::{Error, Warning};
+        for (first, second) in [(-10_000, -5_000), (10_000, 5_000)] {
+            let (told, held) = told(&[(3, first, "T2", true), (4, second, "", true)]);
+            assert_eq!((told, held), (vec![(3, Warning), (4, Warning)], vec![true, true]));
+        }
+        let (other, _) = told(&[(3, -10_000, "T2", true), (4, -5_001, "T2", true)]);
+        assert_eq!(other, [(3, Error), (4, Error)]);
+        let (alone, held) = told(&[(3, -10_000, "T2", true), (4, -5_000, "T3", true)]);
+        assert_eq!((alone, held), (vec![(3, Error)], vec![true, false]), "of another payment");
+        // Without a day they are told elsewhere.
+        let (mixed, held) = told(&[(3, -10_000, "T2", true), (4, -5_000, "T2", false)]);
+        assert_eq!((mixed, held), (vec![(3, Warning)], vec![true, false]));
+        let mut none = Parts::default();
+        assert!(!none.add(2, -5_000, "", true), "of no payment");
+    }
 
     #[test]
     fn an_end_that_is_what_all_others_come_to_is_a_sum() {

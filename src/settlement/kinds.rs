@@ -98,6 +98,28 @@ const CHECKOUT: Words = &[
 const TRUSTLY: Words =
     &[("capture", Payment), ("charge", Payment), ("deposit", Payment), ("refund", Refund)];
 
+const PAYPAL_ACTIVITY: Words = &[
+    ("Express Checkout Payment", Payment),
+    ("Website Payment", Payment),
+    ("General Payment", Payment),
+    ("Subscription Payment", Payment),
+    ("Mobile Payment", Payment),
+    ("Payment Refund", Refund),
+    ("Payment Reversal", Return),
+    ("Chargeback", Chargeback),
+    ("General Withdrawal", Payout),
+    ("General Withdrawal - Bank Account", Payout),
+    ("User Initiated Withdrawal", Payout),
+];
+
+const SHOPIFY: Words = &[
+    ("charge", Payment),
+    ("refund", Refund),
+    ("chargeback", Chargeback),
+    ("dispute", Chargeback),
+    ("payout", Payout),
+];
+
 /// The last of ISO 20022's three codes of a booking, where it is the bank's own.
 const CHARGES: [&str; 4] = ["CHRG", "COMM", "FEES", "INTR"];
 
@@ -167,6 +189,33 @@ pub fn checkout_part(word: &str) -> LineKind {
 /// What a word of Trustly's is.
 pub fn trustly(word: &str, is_return: bool) -> LineKind {
     if is_return { Return } else { look_up(TRUSTLY, word) }
+}
+
+/// What a row of Mollie's is, by its id and the word where its method of payment stands.
+pub fn mollie(id: &str, method: &str) -> Option<LineKind> {
+    let is = |start: &str, word: &str| id.starts_with(start) || method.eq_ignore_ascii_case(word);
+    if is("chb_", "chargeback") {
+        Some(Chargeback)
+    } else if is("re_", "refund") {
+        Some(Refund)
+    } else {
+        (id.starts_with("tr_") || id.starts_with("cpt_")).then_some(Payment)
+    }
+}
+
+/// What the words of a row in PayPal's activity download are, in English: the same payments are
+/// money that the merchant got, or sent.
+pub fn paypal_activity(words: &str, direction: Direction) -> LineKind {
+    let is_out = direction == Direction::Debit;
+    let known = PAYPAL_ACTIVITY.iter().find(|(known, _)| words.eq_ignore_ascii_case(known));
+    let kind = known.map(|(_, kind)| *kind).filter(|kind| is_out == (*kind != Payment));
+    kind.unwrap_or(Adjustment)
+}
+
+/// What a word of Shopify's is.
+pub fn shopify(word: &str) -> LineKind {
+    let known = SHOPIFY.iter().find(|(known, _)| word.eq_ignore_ascii_case(known));
+    known.map_or(Adjustment, |(_, kind)| *kind)
 }
 
 /// What a bank's booking is: it came back where the file says so, and is the bank's own where its
@@ -312,6 +361,36 @@ mod tests {
             ("Rolling Reserve", Adjustment),
         ] {
             assert_eq!(checkout_part(word), kind, "{word}");
+        }
+    }
+
+    #[test]
+    fn a_row_of_mollies_is_known_by_its_id_or_its_method() {
+        for (id, method, kind) in [
+            ("tr_a", "ideal", Some(Payment)),
+            ("cpt_a", "", Some(Payment)),
+            ("re_a", "refund", Some(Refund)),
+            ("tr_a", "refund", Some(Refund)),
+            ("tr_a", "chargeback", Some(Chargeback)),
+            ("chb_a", "", Some(Chargeback)),
+            ("", "", None),
+        ] {
+            assert_eq!(mollie(id, method), kind, "{id} {method}");
+        }
+        assert_eq!([shopify("charge"), shopify("reserve_payout")], [Payment, Adjustment]);
+    }
+
+    #[test]
+    fn a_payment_that_the_merchant_sent_is_an_adjustment() {
+        for (words, direction, kind) in [
+            ("Website Payment", Direction::Credit, Payment),
+            ("Website Payment", Direction::Debit, Adjustment),
+            ("Payment Refund", Direction::Debit, Refund),
+            ("Payment Refund", Direction::Credit, Adjustment),
+            ("General Withdrawal", Direction::Debit, Payout),
+            ("Pago estándar", Direction::Credit, Adjustment),
+        ] {
+            assert_eq!(paypal_activity(words, direction), kind, "{words}");
         }
     }
 

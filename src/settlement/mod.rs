@@ -32,12 +32,17 @@ pub mod numeral;
 pub mod adyen;
 pub mod stripe;
 pub mod paypal;
+pub mod paypal_activity;
 pub mod braintree;
 pub mod checkout;
 pub mod trustly;
+pub mod mollie;
+pub mod shopify;
 pub mod balance;
 pub mod kinds;
 pub mod once;
+pub mod proven;
+pub mod named;
 pub mod table;
 pub mod table_rows;
 pub mod doubts;
@@ -154,6 +159,12 @@ pub enum Format {
     CheckoutActions,
     /// Trustly funding file.
     Trustly,
+    /// Mollie settlement report.
+    Mollie,
+    /// Shopify Payments transactions.
+    Shopify,
+    /// PayPal activity download.
+    PayPalActivity,
     /// A bank's CSV export.
     BankCsv,
     /// A format that the configuration describes: [`table`].
@@ -309,6 +320,27 @@ pub const FORMATS: &[Known] = &[
         title: "Trustly funding file",
         recognise: trustly::recognise,
         open: trustly::open,
+    },
+    Known {
+        format: Format::Mollie,
+        name: "mollie",
+        title: "Mollie settlement report",
+        recognise: mollie::recognise,
+        open: mollie::open,
+    },
+    Known {
+        format: Format::Shopify,
+        name: "shopify",
+        title: "Shopify Payments transactions",
+        recognise: shopify::recognise,
+        open: shopify::open,
+    },
+    Known {
+        format: Format::PayPalActivity,
+        name: "paypal_activity",
+        title: "PayPal activity download",
+        recognise: paypal_activity::recognise,
+        open: paypal_activity::open,
     },
     Known {
         format: Format::BankCsv,

@@ -163,7 +163,39 @@ struct Open {
     declared: Declared,
     /// Where a declared sum holds only by the marks' letters.
     by_letter: Option<u64>,
+    texts: Texts,
     failed: bool,
+}
+
+/// Where the texts of a statement stand (`:86:`): each belongs to the entry before it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Texts {
+    /// One that stands before the first entry.
+    stray: Option<u64>,
+    /// A first `:61:` came, whether it can be read or not.
+    begun: bool,
+    entries: u64,
+    with_text: u64,
+    last_has_one: bool,
+}
+
+impl Texts {
+    /// An entry ended that has so many.
+    fn add(&mut self, texts: u32) {
+        self.last_has_one = texts > 0;
+        self.entries = self.entries.saturating_add(1);
+        self.with_text = self.with_text.saturating_add(u64::from(self.last_has_one));
+    }
+
+    /// One before the first entry, one behind each, and none behind the last: each may be of the
+    /// entry behind it, and would be read as another's.
+    fn shifted(&self) -> Option<Problem> {
+        let line = self.stray.filter(|_| self.entries > 1 && !self.last_has_one)?;
+        let is_each = self.with_text.saturating_add(1) == self.entries;
+        let expected = "each text behind the :61: that it is of";
+        let found = "one before the first, and none behind the last: whose they are is open";
+        is_each.then(|| Problem::error(line, ":86:", expected, found))
+    }
 }
 
 /// Whether what `:90C:` and `:90D:` say holds, one after the other.
@@ -550,6 +582,7 @@ impl Mt940 {
                 }
             }
         }
+        self.items.extend(open.texts.shifted().map(Item::from));
         let (opening, closing) = (open.opening, open.closing);
         let unread = !interim && (opening.is_none() || closing.is_none());
         if !interim {
@@ -607,6 +640,7 @@ impl Open {
             sums: Sums::default(),
             declared: Declared::default(),
             by_letter: None,
+            texts: Texts::default(),
             failed: false,
         }
     }
@@ -876,7 +910,7 @@ fn row_of(field: &Field, currency: Option<Currency>) -> Option<Cow<'_, str>> {
 impl Mt940 {
     fn movement(&mut self, field: &Field) {
         self.flush_entry();
-        self.statement(field.line);
+        self.statement(field.line).texts.begun = true;
         self.tell_statement();
         match self.entry_of(field) {
             Ok((open, problem)) => {
@@ -967,7 +1001,10 @@ impl Mt940 {
 
     /// `:86:` of an entry; after a closing balance it speaks of the statement.
     fn text(&mut self, field: &Field) {
-        let Some(open) = &mut self.entry else { return };
+        let Some(open) = &mut self.entry else {
+            self.stray(field);
+            return;
+        };
         if field.tag == "86" {
             open.texts = open.texts.saturating_add(1);
             open.text.extend(field.rows.iter().cloned());
@@ -977,8 +1014,23 @@ impl Mt940 {
         }
     }
 
+    /// A text that follows no entry. Behind the balances it is the statement's own.
+    fn stray(&mut self, field: &Field) {
+        let Some(open) = &mut self.open else { return };
+        let is_before = !open.texts.begun && open.opening.is_some() && open.closing.is_none();
+        if field.tag == "86" && is_before {
+            open.texts.stray = Some(field.line);
+            let expected = "a :61: before it";
+            let found = "none: the text belongs to no entry, and is not read";
+            self.problem(Problem::warning(field.line, ":86:", expected, found));
+        }
+    }
+
     fn flush_entry(&mut self) {
         let Some(mut open) = self.entry.take() else { return };
+        if let Some(statement) = &mut self.open {
+            statement.texts.add(open.texts);
+        }
         mt940_text::read(&open.text, &mut open.line);
         open.line.kind = kinds::booking(&open.line);
         let business = mt940_text::business_code(&open.text);
@@ -1054,5 +1106,42 @@ impl Sums {
                 *sum = sum.saturating_add(i128::from(entry.minor));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+    use crate::settlement::ledger::{State, inspect};
+
+    fn look(rows: &str, closing: &str) -> (State, Vec<(u64, Severity)>) {
+        let head = ":20:X\n:25:123456789\n:28C:1/1\n:60F:C260101EUR100,00\n";
+        let text = format!("{head}{rows}:62F:C260102EUR{closing}\n");
+        let found = inspect(Box::new(Cursor::new(text.into_bytes())), None, None).unwrap();
+        let problems = &found.sums.problems;
+        let problems = problems.iter().filter(|problem| problem.field == ":86:");
+        (found.state, problems.map(|problem| (problem.line, problem.severity)).collect())
+    }
+
+    const OUT: &str = ":61:2601020102D40,00NTRFNONREF\n";
+    const TEXT: &str = ":86:A PAYMENT\n";
+
+    #[test]
+    fn a_text_before_the_first_entry_is_told() {
+        let warned = (State::Ok, vec![(5, Severity::Warning)]);
+        assert_eq!(look(&format!("{TEXT}{OUT}"), "60,00"), warned);
+        assert_eq!(look(&format!("{TEXT}{OUT}{TEXT}{OUT}{TEXT}"), "20,00"), warned);
+        let good = (State::Ok, Vec::new());
+        assert_eq!(look(&format!("{OUT}{TEXT}{OUT}"), "20,00"), good);
+        assert_eq!(look(OUT, format!("60,00\n{TEXT}").trim_end()), good, "the statement's own");
+    }
+
+    #[test]
+    fn texts_that_may_be_of_the_entry_behind_them_are_not_believed() {
+        let problems = vec![(5, Severity::Warning), (5, Severity::Error)];
+        let found = look(&format!("{TEXT}{OUT}{TEXT}{OUT}"), "20,00");
+        assert_eq!(found, (State::Quarantined, problems));
     }
 }

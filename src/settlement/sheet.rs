@@ -74,6 +74,10 @@ pub fn has(names: &[String], wanted: &[&str]) -> bool {
 pub fn normal(name: &str) -> String {
     let mut normal = String::with_capacity(name.len());
     for c in name.chars().flat_map(char::to_lowercase) {
+        if c == '\u{307}' {
+            // The dot of a capital İ.
+            continue;
+        }
         if c.is_alphanumeric() {
             normal.push(c);
         } else if !normal.is_empty() && !normal.ends_with(' ') {
@@ -534,6 +538,16 @@ impl Out {
         self.items.extend(items.into_iter().map(Item::from));
     }
 
+    /// The problems among what waits to be told.
+    #[cfg(test)]
+    pub fn problems(&self) -> Vec<Problem> {
+        let problems = self.items.iter().filter_map(|item| match item {
+            Item::Problem(problem) => Some(problem.as_ref().clone()),
+            _other => None,
+        });
+        problems.collect()
+    }
+
     /// Begins a statement.
     pub fn begin(&mut self, line: u64, finality: Finality, fill: impl FnOnce(&mut Statement)) {
         self.statements = self.statements.saturating_add(1);
@@ -802,6 +816,7 @@ mod tests {
             (" GROSS  DEBIT-(GC) ", "gross debit gc"),
             ("payment_metadata[order]", "payment metadata order"),
             ("Währung", "währung"),
+            ("İşlem Tarihi", "işlem tarihi"),
             ("", ""),
         ] {
             assert_eq!(normal(name), want);

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use crate::model::money::Currency;
 use crate::model::settlement::{
-    Control, Finality, Found, Line, Problem, Severity, StatementEnd, TagKind,
+    Control, Finality, Found, Line, Problem, Severity, StatementEnd, TagKind, Tie,
 };
 use crate::settlement::Parse;
 use crate::settlement::amount::shown;
@@ -18,6 +18,7 @@ use crate::settlement::kinds;
 use crate::settlement::last_row::Last;
 use crate::settlement::numeral::{Numerals, Order, day};
 use crate::settlement::once::Once;
+use crate::settlement::proven::Proven;
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, some};
 use crate::settlement::text::Source;
 
@@ -68,6 +69,13 @@ struct Payout {
     listed: bool,
 }
 
+impl Payout {
+    /// A payout is money out of the balance; some exports write it as what was paid.
+    fn expected(&self) -> i128 {
+        if self.paid == self.items { self.paid } else { self.paid.saturating_neg() }
+    }
+}
+
 struct Stripe {
     layout: Layout,
     itemised: bool,
@@ -84,6 +92,7 @@ struct Stripe {
     payouts: BTreeMap<(String, Currency), Payout>,
     transaction: Option<usize>,
     once: Once,
+    proven: Proven,
 }
 
 impl Stripe {
@@ -117,12 +126,13 @@ impl Stripe {
             payouts: BTreeMap::new(),
             transaction: layout.column(&["balance transaction id", "id"]),
             once: Once::default(),
+            proven: Proven::default(),
             layout,
         })
     }
 
     fn amounts(
-        &self,
+        &mut self,
         row: &Row<'_>,
         currency: Currency,
         out: &mut Out,
@@ -138,6 +148,7 @@ impl Stripe {
         }
         let [gross, fee, net] = minor;
         let expected = i128::from(gross).saturating_sub(i128::from(fee));
+        self.proven.row(expected == i128::from(net));
         if expected != i128::from(net) {
             let expected = format!("gross less fee, {}", shown(expected, Some(currency)));
             let found = shown(net.into(), Some(currency));
@@ -185,6 +196,19 @@ impl Stripe {
         *sum = sum.saturating_add(i128::from(net));
         Ok(())
     }
+
+    /// Whether each row holds, and each payout that is listed. The dashboard's export may lack rows
+    /// of a payout, which proves nothing.
+    fn tie(&self) -> Tie {
+        let rows = self.proven.tie();
+        let mut listed = self.payouts.values().filter(|payout| payout.listed);
+        let is_whole = is_of_payouts(&self.layout) || listed.all(|p| p.expected() == p.items);
+        match rows {
+            rows if is_whole || rows == Tie::Declared(false) => rows,
+            _else if self.itemised => Tie::Declared(false),
+            _window => Tie::Balances,
+        }
+    }
 }
 
 /// Columns of the merchant's own: `payment_metadata[order]`.
@@ -200,6 +224,7 @@ fn is_reversal(kind: &str) -> bool {
 
 impl Report for Stripe {
     fn row(&mut self, row: &Row<'_>, out: &mut Out) -> Result<(), Problem> {
+        self.proven.begin();
         row.fits(&self.layout)?;
         if !out.is_open() {
             out.begin(row.line, Finality::Final, |_statement| {});
@@ -252,27 +277,77 @@ impl Report for Stripe {
     }
 
     fn end(&mut self, line: u64, out: &mut Out) {
-        out.end(StatementEnd { line, ..StatementEnd::default() });
+        let tie = self.tie();
+        out.end(StatementEnd { line, tie, ..StatementEnd::default() });
         if is_of_payouts(&self.layout) {
             return;
         }
         // The dashboard's export ends where a person said, also between a payout and its rows.
         let severity = if self.itemised { Severity::Error } else { Severity::Warning };
         for ((id, currency), payout) in self.payouts.iter().filter(|(_, payout)| payout.listed) {
-            // A payout is money out of the balance; some exports write it as what was paid.
-            let paid = if payout.paid == payout.items {
-                payout.paid
-            } else {
-                payout.paid.saturating_neg()
-            };
             out.push(Control {
                 line: payout.line,
                 field: format!("net of the rows of payout {id}"),
-                expected: paid,
+                expected: payout.expected(),
                 found: Found::Is(payout.items),
                 currency: Some(*currency),
                 severity,
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use crate::settlement::ledger::{State, inspect};
+
+    const HEADER: &str = "automatic_payout_id,balance_transaction_id,created_utc,currency,gross,\
+                          fee,net,reporting_category,source_id";
+
+    fn look(text: &str) -> (State, Option<bool>) {
+        let input = Box::new(Cursor::new(text.as_bytes().to_vec()));
+        let found = inspect(input, None, None).unwrap();
+        (found.state, found.sums.statements.first().unwrap().ties)
+    }
+
+    #[test]
+    fn a_payout_ties_by_what_it_pays_out() {
+        let of = |paid: &str| {
+            look(&format!(
+                "{HEADER}\npo_1,txn_1,2026-11-18,gbp,40.00,0.80,39.20,charge,ch_1\n\
+                 po_1,txn_2,2026-11-18,gbp,-2.00,0.00,-2.00,fee,\n\
+                 po_1,txn_3,2026-11-20,gbp,{paid},0.00,{paid},payout,po_1\n"
+            ))
+        };
+        assert_eq!(of("-37.20"), (State::Ok, Some(true)));
+        assert_eq!(of("-37.10"), (State::Quarantined, Some(false)));
+    }
+
+    #[test]
+    fn rows_tie_by_gross_fee_and_net() {
+        let of = |net: &str| {
+            look(&format!(
+                "balance_transaction_id,created_utc,currency,gross,fee,net,reporting_category\n\
+                 txn_1,2026-11-18,usd,12.00,0.50,11.50,charge\n\
+                 txn_2,2026-11-18,usd,-0.77,0.00,{net},refund\n"
+            ))
+        };
+        assert_eq!(of("-0.77"), (State::Ok, Some(true)));
+        assert_eq!(of("0.77"), (State::Quarantined, Some(false)));
+    }
+
+    #[test]
+    fn a_window_of_days_that_lacks_rows_of_a_payout_is_not_tied() {
+        let of = |paid: &str| {
+            look(&format!(
+                "id,Type,Source,Amount,Fee,Net,Currency,Created (UTC),Transfer\n\
+                 txn_1,charge,ch_1,20.00,1.00,19.00,eur,2026-11-18 10:00,po_1\n\
+                 txn_2,payout,po_1,{paid},0.00,{paid},eur,2026-11-19 10:00,po_1\n"
+            ))
+        };
+        assert_eq!(of("-19.00"), (State::Ok, Some(true)));
+        assert_eq!(of("-119.00"), (State::Ok, None));
     }
 }

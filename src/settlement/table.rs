@@ -324,6 +324,8 @@ pub struct Table {
     pub balance: Option<Column>,
     /// The account.
     pub account: Option<Column>,
+    /// The account of every row, where no column says it and a row above the table does.
+    pub account_is: Option<String>,
     /// The PSP's id.
     pub psp_reference: Option<Column>,
     /// The kind of row.
@@ -400,6 +402,7 @@ impl FormatSettings {
             currency,
             balance: self.balance.clone(),
             account: self.account.clone(),
+            account_is: None,
             psp_reference: self.psp_reference.clone(),
             kind: self.kind.clone(),
             gross: self.gross.clone(),

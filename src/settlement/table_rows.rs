@@ -17,9 +17,9 @@ use crate::settlement::Parse;
 use crate::settlement::amount::{Refused, minor};
 use crate::settlement::balance::Chain;
 use crate::settlement::bank_words::{self as words, Deed};
-use crate::settlement::doubts::Doubts;
+use crate::settlement::doubts::{Doubts, Parts, no_amount, nothing_moved};
 use crate::settlement::last_row::{Ends, Last};
-use crate::settlement::numeral::{day, is_day};
+use crate::settlement::numeral::{Numerals, day, decimal_of, is_day};
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, normal, some};
 use crate::settlement::table::{
     Amounts, BatchSettings, Column, CurrencyOf, Cut, Dates, Declared, Declares, Table, TagRule,
@@ -326,6 +326,19 @@ struct Rows {
     totals: Vec<usize>,
     /// Columns that name the other side.
     sides: Vec<usize>,
+    /// Columns of what a payment to many was made of, of currencies, and of days.
+    part_columns: Vec<usize>,
+    codes: Vec<usize>,
+    days: Vec<usize>,
+    parts: Parts,
+    /// Where the row before names balances whose values stand below their names.
+    heads: Vec<(usize, Declares)>,
+    /// The first row whose booking date is that of another column, for a balance may prove it.
+    undated: Option<Problem>,
+    /// Rows so far; whether one was not booked, and whether they have several currencies.
+    told: u64,
+    unbooked: bool,
+    several: bool,
     /// The first row where one of these is another amount.
     total: Option<Problem>,
     /// The first row whose day could be two.
@@ -377,6 +390,15 @@ impl Rows {
             taken: named(words::is_fee),
             totals: named(words::is_total),
             sides: named(words::is_other_side),
+            part_columns: named(words::is_part),
+            codes: named(words::is_code),
+            days: named(words::is_date),
+            parts: Parts::default(),
+            heads: Vec::new(),
+            undated: None,
+            told: 0,
+            unbooked: false,
+            several: false,
             total: None,
             two_days: None,
             stands: Stands::default(),
@@ -513,9 +535,13 @@ impl Rows {
     fn is_no_movement(&mut self, row: &Row<'_>, out: &mut Out) -> Result<bool, Problem> {
         if !self.has_amount(row) {
             self.note_end(row);
+            if self.is_part(row) {
+                return Ok(true);
+            }
             self.stands_still(row, out)?;
-            let found = "none: the row was passed over";
-            out.push(Problem::warning(row.line, "amount", "an amount", found));
+            if !self.is_remark(row) {
+                out.push(nothing_moved(row.line));
+            }
             return Ok(true);
         }
         if let Some(text) = self.word_beside(row) {
@@ -531,6 +557,53 @@ impl Rows {
         }
         out.push(passed_over(row.line, &text));
         Ok(true)
+    }
+
+    /// Whether a row without an amount says nothing but words, where nobody described the file: one
+    /// field without a figure.
+    fn is_remark(&self, row: &Row<'_>) -> bool {
+        let mut filled = (0..row.width()).map(|at| row.get(at)).filter(|text| !text.is_empty());
+        let first = filled.next().unwrap_or_default();
+        let has_figure = first.contains(char::is_numeric);
+        self.table.recognised && filled.next().is_none() && !has_figure
+    }
+
+    /// Whether a row without an amount and with a day is a part of the payment above it, as its
+    /// amount in another column says: it is held until all of them are there.
+    fn is_part(&mut self, row: &Row<'_>) -> bool {
+        let Some(minor) = self.part(row) else { return false };
+        let is_dated = is_day(row.maybe(self.places.date));
+        self.parts.add(row.line, minor, &self.reference(row), is_dated)
+    }
+
+    fn part(&self, row: &Row<'_>) -> Option<i64> {
+        let of = self.parts.currency().filter(|_| row.maybe(self.places.balance).is_empty())?;
+        let mut texts = self.part_columns.iter().map(|at| row.get(*at));
+        let text = texts.find(|text| !text.is_empty())?;
+        let is_other = |at: &usize| Currency::parse_any(row.get(*at)).is_ok_and(|own| own != of);
+        let is_booked = matches!(self.said(row), Ok(EntryStatus::Booked));
+        if !is_booked || self.codes.iter().any(is_other) || texts.any(|other| !other.is_empty()) {
+            return None;
+        }
+        self.read(row, "amount", text, of).ok()
+    }
+
+    /// The bank's reference of a row.
+    fn reference(&self, row: &Row<'_>) -> String {
+        let mut rules = self.table.tags.iter().zip(&self.places.tags);
+        let own = rules.find(|(rule, _)| rule.kind == TagKind::TransactionId);
+        own.map(|(_, at)| row.get(*at).to_owned()).unwrap_or_default()
+    }
+
+    /// A row that moved may be a payment to many, whose parts follow; one that was not booked is
+    /// none.
+    fn whole(&mut self, row: &Row<'_>, moved: Option<(i64, Currency)>, out: &mut Out) {
+        self.told = self.told.saturating_add(1);
+        self.unbooked |= moved.is_none();
+        if !self.part_columns.is_empty() {
+            let whole = moved.map(|(minor, of)| (minor, of, self.reference(row)));
+            self.parts.begin(whole, out);
+        }
     }
 
     /// A row without a day that has a word for a balance or a sum where a day or an amount would
@@ -562,8 +635,7 @@ impl Rows {
         let own = self.currency_of(row);
         let of = own.or(self.open.as_ref().map(|(_, currency)| *currency));
         let (Some(of), false) = (of, balance.is_empty()) else {
-            let expected = "an amount in a known column; describe this file as a [[format]]";
-            return Err(Problem::error(row.line, "amount", expected, "a day, and no amount"));
+            return Err(no_amount(row.line));
         };
         let (balance, day) =
             (self.read(row, "balance", balance, of)?, self.day(row, self.places.date)?);
@@ -709,14 +781,20 @@ impl Rows {
 
     fn statement(&mut self, row: &Row<'_>, of: Currency, out: &mut Out) {
         // Where the quotes of a row are not in pairs, one stays.
-        let account = row.maybe(self.places.account).trim_matches('"').to_owned();
+        let account = row.maybe(self.places.account).trim_matches('"');
+        let said = self.table.account_is.as_deref().filter(|_| self.places.account.is_none());
+        let account = said.unwrap_or(account).to_owned();
+        self.several |= self.open.as_ref().is_some_and(|(_, currency)| *currency != of);
         let is_open = self.open.as_ref().is_some_and(|(own, currency)| {
             *own == account && (self.places.balance.is_none() || *currency == of)
         });
         if is_open {
             return;
         }
+        // This row's is of the statement that begins with it.
+        let undated = self.undated.take_if(|problem| problem.line == row.line);
         self.end_statement(row.line, out);
+        self.undated = undated;
         self.begun = self.begun.saturating_add(1);
         out.begin(row.line, Finality::Final, |statement| statement.account = some(&account));
         self.chain = self.places.balance.map(|_| Chain::new(of));
@@ -768,41 +846,73 @@ impl Rows {
     }
 
     fn end_statement(&mut self, line: u64, out: &mut Out) {
+        self.parts.settle(out);
         let (from, to) = (self.from.take(), self.to.take());
         let mut end = StatementEnd { line, ..StatementEnd::default() };
         let chain = self.chain.take();
         let beside = self.beside_table();
-        let [opening, closing] = beside.map(|balance| balance.filter(|_| chain.is_none()));
-        let both = opening.zip(closing);
+        let own = chain.as_ref().map(|chain| chain.end(line));
+        let within = own.as_ref().map_or([None; 2], |end| self.take_ends(end.currency));
+        let stated = match &own {
+            Some(end) => self.stated(beside, within, end),
+            None => self.both(beside),
+        };
         let is_shown =
-            both.is_some_and(|(opening, closing)| self.stands.is_between(opening, closing));
-        let told = self.end_stands(out).or(both);
+            stated.is_some_and(|(opening, closing)| self.stands.is_between(opening, closing));
+        let told = self.end_stands(out).or(stated);
         let is_proven = match chain.as_ref() {
-            Some(chain) => chain.proves(),
-            None => is_shown || told.is_some() && both.is_none(),
+            Some(chain) => chain.proves() || is_shown,
+            None => is_shown || told.is_some() && stated.is_none(),
         };
         self.doubts.end_statement(is_proven, out);
+        out.extend(self.undated.take().filter(|_| !is_proven));
         if let Some(open) = &self.open
             && let Some(followed) = self.followed.get_mut(open)
         {
             followed.unproven |= !is_proven && chain.as_ref().is_some_and(Chain::ties);
         }
         self.proven |= is_proven;
+        if let Some(own) = own {
+            against_table(beside, &own, out);
+            against_table(within, &own, out);
+            end = own;
+        }
         if let Some((opening, closing)) = told {
             (end.opening, end.closing) = (Some(opening), Some(closing));
-            end.currency = Some(opening.currency);
+            (end.currency, end.tie) = (Some(opening.currency), Tie::Balances);
         }
-        if let Some(chain) = chain {
-            end = chain.end(line);
-            against_table(beside, &end, out);
-            against_table(self.take_ends(end.currency), &end, out);
-            if let Some(problem) = chain.problem() {
-                end.tie = Tie::Declared(false);
-                out.push(problem);
-            }
+        if let Some(problem) = chain.and_then(|chain| chain.problem()) {
+            end.tie = Tie::Declared(false);
+            out.push(problem);
         }
         self.count_declared(out);
         out.end(StatementEnd { from, to, ..end });
+    }
+
+    /// Both balances that are stated beside the table. Where a row was not booked, and each says
+    /// its currency, what they count is only known where they hold.
+    fn both(&self, [before, after]: [Option<Balance>; 2]) -> Option<(Balance, Balance)> {
+        let is_sure = !self.unbooked || matches!(self.table.currency, CurrencyOf::All(_));
+        let both = before.zip(after);
+        both.filter(|(before, after)| is_sure || self.stands.is_between(*before, *after))
+    }
+
+    /// The ends of a statement whose running balance does not say both: the opening balance is what
+    /// the file states, beside the table or in a row without an amount, and so is the closing one
+    /// where no row's balance is it. With a row that was not booked, only where they hold.
+    fn stated(
+        &self,
+        [before, after]: [Option<Balance>; 2],
+        [first, last]: [Option<Balance>; 2],
+        end: &StatementEnd,
+    ) -> Option<(Balance, Balance)> {
+        let is_open = end.opening.is_none() || end.closing.is_none();
+        let is_whole = self.is_over && self.begun == 1 && end.tie != Tie::Declared(false);
+        let opening = before.or(first).filter(|_| is_open && is_whole)?;
+        let closing = end.closing.or(after).or(last)?;
+        let moved = i128::from(closing.minor).saturating_sub(i128::from(opening.minor));
+        let is_told = !self.unbooked || moved == self.stands.net;
+        is_told.then_some((opening, closing))
     }
 
     /// The balances that stand beside the table, before and after all rows. Those of a file of
@@ -818,7 +928,9 @@ impl Rows {
         let (Some(of), Some(numerals)) = (of, self.table.numerals) else { return [None; 2] };
         [Declares::Opening, Declares::Closing].map(|wanted| {
             let mut said = self.declared(wanted).filter_map(|Declared { line, value, .. }| {
-                let minor = numerals.read(value, of).ok()?;
+                // Some write it with another mark than the rows.
+                let decimal = decimal_of(value).unwrap_or(numerals.decimal);
+                let minor = Numerals { decimal, ..numerals }.read(value, of).ok()?;
                 Some(Balance { minor, currency: of, date: None, line: *line })
             });
             let first = said.next()?;
@@ -828,7 +940,7 @@ impl Rows {
 
     /// Rows with a balance are cut into statements by their currency.
     fn is_of_one_currency(&self) -> bool {
-        self.places.balance.is_some()
+        self.places.balance.is_some() || !self.several
     }
 
     /// What the file declares of all its rows, once they were read and are one statement.
@@ -840,12 +952,15 @@ impl Rows {
     /// Some count the parts of a payment to many, and others do not: it is only said.
     fn count_declared(&self, out: &mut Out) {
         let counts = self.declared(Declares::Count);
+        let all = i128::from(self.told.saturating_add(self.parts.counted()));
         for (line, expected) in counts.filter_map(|one| Some((one.line, one.value.parse().ok()?))) {
+            let found =
+                if expected == all { Found::Is(all) } else { Found::Statement(Measure::Entries) };
             out.push(Control {
                 line,
                 field: "rows, as the file says".to_owned(),
                 expected,
-                found: Found::Statement(Measure::Entries),
+                found,
                 currency: None,
                 severity: Severity::Warning,
             });
@@ -857,9 +972,15 @@ impl Rows {
         if !self.table.recognised || self.table.declared.len() >= STANDS {
             return;
         }
-        let fields = (0..row.width()).map(|at| row.get(at));
-        if let Some((_, what, value)) = words::declared(fields) {
-            self.table.declared.push(Declared { line: row.line, what, value: value.to_owned() });
+        let line = row.line;
+        for (at, what) in std::mem::take(&mut self.heads) {
+            self.table.declared.push(Declared { line, what, value: row.get(at).to_owned() });
+        }
+        let fields = || (0..row.width()).map(|at| row.get(at));
+        self.heads = words::declared_heads(fields());
+        if let Some((_, what, value)) = words::declared(fields()).filter(|_| self.heads.is_empty())
+        {
+            self.table.declared.push(Declared { line, what, value: value.to_owned() });
         }
     }
 
@@ -1019,20 +1140,36 @@ impl Rows {
 
     /// Booking and value date; `is_out`: what was not booked need have none.
     fn days(
-        &self,
+        &mut self,
         row: &Row<'_>,
         is_out: bool,
     ) -> Result<(Option<NaiveDate>, Option<NaiveDate>), Problem> {
         let places = &self.places;
         if self.table.recognised && !is_out && row.maybe(places.date).is_empty() {
             let expected = "a date beside the amount";
-            return Err(Problem::error(row.line, "date", expected, "none: is it a sum?"));
+            let problem = Problem::error(row.line, "date", expected, "none: is it a sum?");
+            let Some(day) = self.other_day(row) else { return Err(problem) };
+            let value_on = self.day(row, places.value_date)?;
+            if self.undated.is_none() {
+                self.undated = Some(problem);
+            }
+            return Ok((Some(day), value_on));
         }
         let read = |at: Option<usize>| match self.day(row, at) {
             Err(_none) if is_out => Ok(None),
             found => found,
         };
         Ok((read(places.date)?, read(places.value_date)?))
+    }
+
+    /// The day of a row without a booking date that has a balance, which may prove that it was
+    /// booked: what all its other days say.
+    fn other_day(&self, row: &Row<'_>) -> Option<NaiveDate> {
+        let Dates::Any(order) = &self.table.dates else { return None };
+        let texts = self.days.iter().map(|at| row.get(*at)).filter(|text| !text.is_empty());
+        let mut days = texts.map(|text| day(text, *order));
+        let first = days.next()?.filter(|_| !row.maybe(self.places.balance).is_empty())?;
+        days.all(|other| other == Some(first)).then_some(first)
     }
 
     /// What stands beside the amount of a booked row: a fee, or another amount in total.
@@ -1299,6 +1436,7 @@ impl Report for Rows {
         entry.status = status;
         if is_out {
             cut.into_iter().for_each(|problem| out.push(problem));
+            self.whole(row, None, out);
             out.tell(entry, line);
             return Ok(());
         }
@@ -1314,6 +1452,7 @@ impl Report for Rows {
         self.two_days(row, booked_on);
         self.note(minor, entry.booked_on);
         self.stands.net = self.stands.net.saturating_add(i128::from(minor));
+        self.whole(row, Some((minor, of)), out);
         out.tell(entry, line);
         Ok(())
     }
@@ -1339,5 +1478,184 @@ impl Report for Rows {
         }
         self.shown(line, out);
         self.doubts.end(self.proven, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::settlement::ledger::{Inspection, State, inspect};
+
+    fn look(text: &str) -> Inspection {
+        inspect(Box::new(std::io::Cursor::new(text.as_bytes().to_vec())), None, None).unwrap()
+    }
+
+    /// State, whether the only statement ties, its balances, and the fields of the errors.
+    fn ends(text: &str) -> (State, Option<bool>, [Option<i64>; 2]) {
+        let found = look(text);
+        assert_eq!(found.sums.statements_total, 1, "{text}");
+        let own = found.sums.statements.first().unwrap();
+        let balances = [own.opening, own.closing].map(|of| of.map(|balance| balance.minor));
+        (found.state, own.ties, balances)
+    }
+
+    const ROWS: &str = "29.09.2026;a;-23.40;CHF;826.60\n28.09.2026;b;-150.00;CHF;";
+
+    fn stated(opening: &str, closing: &str, rows: &str) -> String {
+        format!(
+            "Anfangssaldo:;{opening}\nSchlusssaldo:;{closing}\n\n\
+             Buchungsdatum;Buchungstext;Betrag;Währung;Saldo\n{rows}\n"
+        )
+    }
+
+    #[test]
+    fn balances_that_are_stated_hold_though_the_rows_have_one_or_none() {
+        let whole = (State::Ok, Some(true), [Some(100_000), Some(82_660)]);
+        let none = ROWS.replace(";826.60", ";");
+        for rows in [ROWS, none.as_str()] {
+            assert_eq!(ends(&stated("1000.00", "826.60", rows)), whole, "{rows}");
+            let wrong = look(&stated("999.00", "826.60", rows));
+            assert_eq!(wrong.state, State::Quarantined, "{rows}");
+            let problem = wrong.sums.problems.iter().find(|one| one.field == "closing balance");
+            let problem = problem.unwrap();
+            assert!(problem.expected.contains("826.60") && problem.found.contains("825.60"));
+        }
+        // Without a column of balances, and with a currency in each row.
+        let bare = |opening: &str| {
+            let text = stated(opening, "826.60", &none);
+            text.replace(";Saldo", "").replace("CHF;", "CHF")
+        };
+        assert_eq!(ends(&bare("1000.00")), whole);
+        assert_eq!(ends(&bare("999.00")).0, State::Quarantined);
+        // The balance of the only row is the closing one.
+        let one = |opening: &str| {
+            let text = stated(opening, "x", "28.09.2026;b;-150.00;CHF;850.00");
+            ends(&text.replace("Schlusssaldo:;x\n", ""))
+        };
+        assert_eq!(one("1000.00"), (State::Ok, Some(true), [Some(100_000), Some(85_000)]));
+        assert_eq!(one("999.00").0, State::Quarantined);
+    }
+
+    #[test]
+    fn balances_of_another_scope_are_not_held_against_the_rows() {
+        let none = ROWS.replace(";826.60", ";");
+        let other = none.replace("b;-150.00;CHF", "b;-150.00;EUR");
+        let text = stated("999.00", "826.60", &other).replace(";Saldo", "");
+        let text = text.replace("CHF;", "CHF").replace("EUR;", "EUR");
+        assert_eq!(ends(&text), (State::Ok, None, [None, None]), "two currencies");
+        let pending = |opening: &str| {
+            format!(
+                "Anfangssaldo:;{opening}\nSchlusssaldo:;826.60\n\n\
+                 Buchungsdatum;Buchungstext;Betrag;Währung;Status\n\
+                 29.09.2026;a;-23.40;CHF;Gebucht\n28.09.2026;b;-150.00;CHF;Gebucht\n\
+                 30.09.2026;c;-1.00;CHF;Vorgemerkt\n"
+            )
+        };
+        assert_eq!(ends(&pending("999.00")), (State::Ok, None, [None, None]));
+        let holds = (State::Ok, Some(true), [Some(100_000), Some(82_660)]);
+        assert_eq!(ends(&pending("1000.00")), holds);
+        let one = stated("999.00", "826.60", &none).replace("Schlusssaldo", "Saldo");
+        assert_eq!(ends(&one), (State::Ok, None, [None, None]), "one of them alone");
+    }
+
+    /// A payment to many of 150.00, whose parts have a day.
+    fn collective(second: &str, count: u8) -> String {
+        format!(
+            "Anfangssaldo:;-3815.44;\nSchlusssaldo:;1234.56;\n\
+             Anzahl Transaktionen in diesem Zeitraum:;{count};\n\n\
+             Buchungsdatum;Währung;Belastung;Gutschrift;Einzelbetrag;Saldo;Transaktions-Nr.;\
+             Beschreibung1;\n2026-09-28;CHF;-150.00;;;1234.56;T2;Sammelauftrag;\n\
+             2026-09-28;CHF;;;-100.00;;T2;a;\n2026-09-28;{second};b;\n\
+             2026-09-25;CHF;;5200.00;;1384.56;T3;c;\n"
+        )
+    }
+
+    #[test]
+    fn parts_of_a_payment_to_many_may_have_a_day() {
+        for count in [2, 4] {
+            let found = look(&collective("CHF;;;-50.00;;T2", count));
+            let problems = &found.sums.problems;
+            assert_eq!((found.state, found.sums.entries), (State::Ok, 2), "{problems:?}");
+            let lines: Vec<u64> = problems.iter().map(|one| one.line).collect();
+            assert_eq!(lines, [7, 8], "{count}: {problems:?}");
+        }
+        assert_eq!(look(&collective("CHF;;;-50.00;;T2", 3)).sums.problems_total, 3);
+        for second in ["CHF;;;-50.01;;T2", "CHF;;;-50.00;;T9", "EUR;;;-50.00;;T2", "CHF;;;;;T2"] {
+            let found = look(&collective(second, 4));
+            let is_said = found.sums.problems.iter().any(|one| one.found == "a day, and no amount");
+            assert!(is_said && found.state == State::Quarantined, "{second}");
+        }
+    }
+
+    #[test]
+    fn a_row_without_a_booking_date_is_booked_where_the_balances_prove_it() {
+        let with = |dealt: &str, value: &str, last: &str| {
+            look(&format!(
+                "Abschlussdatum;Buchungsdatum;Valutadatum;Währung;Betrag;Saldo;Buchungstext\n\
+                 {dealt};;{value};CHF;-23.40;826.60;a\n\
+                 2026-09-28;2026-09-28;2026-09-28;CHF;-150.00;{last};b\n"
+            ))
+        };
+        let day = "2026-09-29";
+        let found = with(day, day, "850.00");
+        assert_eq!((found.state, found.sums.entries), (State::Ok, 2), "{:?}", found.sums.problems);
+        let to = found.sums.statements.first().and_then(|own| own.head.to);
+        assert_eq!(to.map(|to| to.to_string()).as_deref(), Some(day));
+        for (dealt, value, last) in [
+            (day, "2026-09-30", "850.00"),
+            ("", "", "850.00"),
+            (day, day, ""),
+            (day, day, "851.00"),
+        ] {
+            let found = with(dealt, value, last);
+            let is_said = found.sums.problems.iter().any(|one| one.field == "date");
+            assert!(is_said && found.state == State::Quarantined, "{dealt} {value} {last}");
+        }
+    }
+
+    #[test]
+    fn a_statement_of_the_caisse_d_epargne_is_read() {
+        let with = |opening: &str| {
+            format!(
+                "Code de la banque : 10101;Code de l'agence : 00100;;;;\n\
+                 Numéro de compte : 01234567890;Nom du compte : M. DUPONT;Devise : EUR;;;\n\n\
+                 Solde en fin de période;;;;655,25;\n\
+                 Date;Numéro d'opération;Libellé;Débit;Crédit;Détail\n\
+                 05/01/2026;1;a;;250,50;x\n15/01/2026;2;b;-95,25;;x\n\
+                 Solde en début de période;;;;{opening};\n"
+            )
+        };
+        let whole = (State::Ok, Some(true), [Some(50_000), Some(65_525)]);
+        assert_eq!(ends(&with("500,00")), whole);
+        let account = look(&with("500,00")).sums.statements.remove(0).head.account;
+        assert_eq!(account.as_deref(), Some("01234567890"));
+        assert_eq!(ends(&with("500,01")).0, State::Quarantined);
+    }
+
+    #[test]
+    fn balances_below_the_rows_may_stand_below_their_names() {
+        let with = |closing: &str| {
+            format!(
+                "Whrg.;Buchungsdatum;Beschreibung;Belastung;Gutschrift;Saldo\n\
+                 CHF;30.09.2026;a;23.40;;1026.60\nCHF;28.09.2026;b;;200.00;1050.00\n;;;;;\n\
+                 Schlusssaldo;Anfangssaldo;;;;\n{closing};850.00;;;;\n"
+            )
+        };
+        let whole = (State::Ok, Some(true), [Some(85_000), Some(102_660)]);
+        assert_eq!(ends(&with("1026.60")), whole);
+        assert_eq!(ends(&with("1026.61")).0, State::Quarantined);
+    }
+
+    #[test]
+    fn words_below_the_rows_are_passed_over_in_silence() {
+        let rows = "Datum;Buchungstext;Betrag;Währung\n01.09.2026;a;10.00;CHF\n\
+                    28.09.2026;b;-20.00;CHF\n";
+        let told = |below: &str| {
+            let found = look(&format!("{rows}\n{below}\n"));
+            assert_eq!((found.state, found.sums.entries), (State::Ok, 2), "{below}");
+            found.sums.problems_total
+        };
+        assert_eq!(told("Disclaimer:\nDies ist kein Dokument der Bank."), 0);
+        assert_eq!(told("Stand: 30.09.2026"), 1);
+        assert_eq!(told("Hinweis;zwei Felder"), 1);
     }
 }

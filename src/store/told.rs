@@ -27,10 +27,12 @@ use crate::store::release::{DECIDES, SAME};
 const BANKS: [&str; 3] = ["camt.053", "mt940", "bai2"];
 
 /// PSPs' reports whose rows carry an id of the PSP's.
-const PSPS: [&str; 9] = [
+const PSPS: [&str; 11] = [
     "stripe",
     "paypal_stl",
     "paypal_trr",
+    "paypal_activity",
+    "mollie",
     "braintree",
     "adyen_settlement",
     "adyen_accounting",

@@ -167,6 +167,9 @@ fuzzed! {
     checkout_payouts "checkout_payouts";
     checkout_actions "checkout_actions";
     trustly "trustly";
+    mollie "mollie";
+    shopify "shopify";
+    paypal_activity "paypal_activity";
     bank_csv "bank_csv";
 }
 
