@@ -7,11 +7,13 @@ use crate::cli::args::{Common, yes_or_no};
 use crate::cli::failure::{Failure, SCHEMA};
 use crate::cli::run::set_by_variables;
 use crate::cli::{doctor, init, out, page, runtime};
+use crate::config::document::Document;
+use crate::config::problem::ConfigError;
 use crate::config::{self, Config, names};
 use crate::exit::Exit;
 use crate::run::doctor::{
-    Finding, Level, only_looks, passed_over, refused_values, tags_like_cards, unread_values,
-    unseen_retries, written,
+    Finding, Level, only_looks, out_of_sight, passed_over, refused_values, tags_like_cards,
+    unread_values, unseen_retries, written,
 };
 use crate::run::fitting::map_tables;
 use crate::store::database::Database;
@@ -75,6 +77,7 @@ pub fn run(command: &Command, common: &Common) -> Result<Exit, Failure> {
         Command::Reference => out::stdout(config::reference::reference().trim_end()),
         Command::Check(options) => {
             let config = load(common)?;
+            readable(&config)?;
             let findings = if options.connect { connect(&config)? } else { Vec::new() };
             check(&config, options, common);
             findings.iter().for_each(|finding| tell(finding, common));
@@ -91,6 +94,19 @@ fn load(common: &Common) -> Result<Config, Failure> {
     Ok(config::load(common.config(), &[])?)
 }
 
+/// Refuses a search path that no server reads, at its place in the file.
+fn readable(config: &Config) -> Result<(), Failure> {
+    let Err(error) = config.database.check_search_path() else { return Ok(()) };
+    let text = std::fs::read_to_string(&config.path).unwrap_or_default();
+    let mut document = Document::parse(&config.path, &text);
+    // Of a file in another encoding no line is shown.
+    if text.is_empty() || !document.is_sound() {
+        return Err(Failure::store(&error));
+    }
+    document.complain("database.search_path", error.to_string());
+    Err(ConfigError::Invalid { problems: document.into_problems() }.into())
+}
+
 /// Holds the mappings against the catalogue, and some rows of each against those that would be
 /// written; nothing is written. What a run works with all the same comes back.
 fn connect(config: &Config) -> Result<Vec<Finding>, Failure> {
@@ -100,6 +116,7 @@ fn connect(config: &Config) -> Result<Vec<Finding>, Failure> {
         let found = match &mapped {
             Ok(tables) => {
                 let mut found: Vec<Finding> = looks.into_iter().collect();
+                found.extend(out_of_sight(&db).await);
                 found.extend(refused_values(&db, tables).await);
                 found.extend(unread_values(&db, tables).await);
                 found.extend(written(&db, tables).await);

@@ -154,6 +154,7 @@ async fn roles<D: Driver>(
 }
 
 fn tell(common: &Common, (found, wanted): (i64, i64), word: &str) {
+    let word = &*common.copyable(word);
     if common.json {
         let body = json!({ "found": found, "wanted": wanted, "text": word });
         out::stdout(&line("schema", body));

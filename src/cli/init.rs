@@ -2,7 +2,7 @@
 //! choice. It only reads the database; it asks where somebody is there to answer.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, IsTerminal};
+use std::io::{BufRead, ErrorKind, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use chrono_tz::Tz;
@@ -49,6 +49,9 @@ const NO_DATABASE: &str = "26";
 
 /// Tables shown to choose from.
 const TABLES_SHOWN: usize = 5;
+
+/// Tables named where none is likely.
+const TABLES_NAMED: usize = 10;
 
 /// Values of the status that are shown.
 const VALUES_SHOWN: usize = 20;
@@ -145,13 +148,10 @@ pub struct Args {
     timezone: Option<String>,
     /// Where the file goes [default: that of --config, or tieout.toml]
     #[arg(
-        long = "output", value_name = "FILE", env = names::INIT_OUTPUT, value_parser = path(),
+        long, value_name = "FILE", env = names::INIT_OUTPUT, value_parser = path(),
         help_heading = "File"
     )]
-    named_output: Option<PathBuf>,
-    /// The same, or where it goes else.
-    #[arg(skip)]
-    output: PathBuf,
+    output: Option<PathBuf>,
     /// Write over a file that is there
     #[arg(long, env = names::INIT_FORCE, value_parser = yes_or_no, help_heading = "File")]
     force: bool,
@@ -160,19 +160,20 @@ pub struct Args {
     yes: bool,
 }
 
+impl Args {
+    fn output(&self) -> &Path {
+        self.output.as_deref().unwrap_or(Path::new(FILE_NAME))
+    }
+}
+
 /// Runs the command.
 pub fn run(args: &Args, common: &Common) -> Result<Exit, Failure> {
-    let output = args.named_output.as_deref().or(common.config());
-    let output = output.unwrap_or(Path::new(FILE_NAME)).to_path_buf();
+    let output = args.output.as_deref().or(common.config()).map(Path::to_path_buf);
     let args = &Args { output, ..args.clone() };
-    if args.output.exists() && !args.force {
-        let text = format!("{} is there already; nothing was written", args.output.display());
-        let hint = "--force to write over it, or --output another";
-        return Err(Failure::new(Exit::Usage, text, hint));
-    }
+    free(args.output(), args.force)?;
     let asks = !args.yes && std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     let (address, settings) = database(args)?;
-    let address = seen_from(address, &args.output);
+    let address = seen_from(address, args.output());
     let mut answers = answers(args)?;
     let made = runtime::block_on(Box::pin(async {
         let db = Database::look(&settings).await.map_err(|error| unopened(args, &error))?;
@@ -181,13 +182,39 @@ pub fn run(args: &Args, common: &Common) -> Result<Exit, Failure> {
         made
     }))??;
     let text = file(&made.proposal, &answers, &address, search_path(args));
-    write(&args.output, &text)?;
+    write(args.output(), &text)?;
     if common.json {
         out::stdout(&line("mapping_proposal", body(args, &made, &answers)));
     } else if !common.quiet {
         tell(args, &made.proposal, &answers);
     }
     Ok(Exit::Ok)
+}
+
+/// Refuses a place where something stands: without `--force` anything, and with it what is no file.
+/// A link stands there even where what it leads to does not.
+fn free(output: &Path, force: bool) -> Result<(), Failure> {
+    let Ok(there) = output.symlink_metadata() else { return Ok(()) };
+    let (what, hint) = match output.metadata() {
+        Ok(there) if !there.is_file() => ("is no file".to_owned(), "name a file: --output FILE"),
+        Ok(_file) if force => return Ok(()),
+        Ok(_file) => {
+            ("is there already".to_owned(), "--force to write over it, or --output another")
+        }
+        Err(error) if there.is_symlink() => {
+            let to = output.read_link().unwrap_or_default();
+            let why = match error.kind() {
+                ErrorKind::NotFound => "is not there".to_owned(),
+                _other => format!("cannot be reached ({error})"),
+            };
+            let hint = "make what it leads to, or take the link away; or --output another";
+            (format!("is a link to {}, which {why}", to.display()), hint)
+        }
+        // Whoever writes it is told why.
+        Err(_unknown) => return Ok(()),
+    };
+    let text = format!("{} {what}; nothing was written", output.display());
+    Err(Failure::new(Exit::Usage, text, hint))
 }
 
 /// What was proposed, and of which tables.
@@ -211,7 +238,7 @@ fn database(args: &Args) -> Result<(Address, DatabaseSettings), Failure> {
                 let hint = "tieout config init --url postgres://… (or sqlite:FILE)";
                 return Err(Failure::new(Exit::Usage, text, hint));
             };
-            let url = beside_the_file(url, &args.output);
+            let url = beside_the_file(url, args.output());
             (Address::Env(name), url)
         }
     };
@@ -342,17 +369,29 @@ fn search_path(args: &Args) -> Option<&str> {
     args.search_path.as_deref().filter(|path| !path.trim().is_empty())
 }
 
-/// A database that could not be opened. A schema that is not there was named by `--search-path`.
+/// A database that could not be opened. What is wrong was named by a flag or a variable: no file is
+/// there yet.
 fn unopened(args: &Args, error: &StoreError) -> Failure {
-    let (StoreError::NoSchema { name, known }, Some(path)) = (error, search_path(args)) else {
-        return Failure::store(error);
-    };
-    let text = format!("--search-path {path}: there is no schema `{name}`; nothing was written");
-    let hint = match config::problem::nearest(name, known.iter().map(String::as_str)) {
-        Some(near) => format!("did you mean {near}?"),
-        None => format!("the database's schemas: {}", known.join(", ")),
-    };
-    Failure::new(Exit::Usage, text, hint)
+    match (error, search_path(args)) {
+        (StoreError::NoSchema { name, known }, Some(path)) => {
+            let text =
+                format!("--search-path {path}: there is no schema `{name}`; nothing was written");
+            let hint = match config::problem::nearest(name, known.iter().map(String::as_str)) {
+                Some(near) => format!("did you mean {near}?"),
+                None => format!("the database's schemas: {}", known.join(", ")),
+            };
+            Failure::new(Exit::Usage, text, hint)
+        }
+        (StoreError::Setting { field, problem }, Some(_)) if field == "search_path" => {
+            let text = format!("--search-path {problem}; nothing was written");
+            Failure::new(Exit::Usage, text, "correct it, as in --search-path 'shop, public'")
+        }
+        (StoreError::Setting { .. }, _) => {
+            let hint = "correct --url, or what the variable of --url-env holds";
+            Failure { hint: Some(hint.to_owned()), ..Failure::store(error) }
+        }
+        _other => Failure::store(error),
+    }
 }
 
 /// Tables that look like payments, the likeliest first: of the schemas that were named, where some
@@ -436,7 +475,7 @@ fn table<'s>(args: &Args, asks: bool, survey: &'s [Surveyed]) -> Result<&'s Surv
             "{} like payments{within} (a status and an amount); nothing was written",
             none_looks(survey.len())
         );
-        return Err(Failure::new(Exit::Config, text, "name it with --table"));
+        return Err(Failure::new(Exit::Config, text, seen_tables(survey)));
     };
     if !asks {
         return Ok(best);
@@ -451,6 +490,17 @@ fn table<'s>(args: &Args, asks: bool, survey: &'s [Surveyed]) -> Result<&'s Surv
             Some(found) => return Ok(found),
             None => out::stderr(&format!("there is no table `{name}`")),
         }
+    }
+}
+
+/// What may be named instead, of the tables and views that this login sees.
+fn seen_tables(survey: &[Surveyed]) -> String {
+    let names: Vec<&str> = survey.iter().map(|one| one.name.as_str()).collect();
+    let more = if names.len() > TABLES_NAMED { ", …" } else { "" };
+    let shown: Vec<&str> = names.into_iter().take(TABLES_NAMED).collect();
+    match shown.is_empty() {
+        true => "let this login read the table, then name it with --table".to_owned(),
+        false => format!("name it with --table; seen: {}{more}", shown.join(", ")),
     }
 }
 
@@ -712,18 +762,13 @@ fn is_target(setting: &str) -> bool {
     matches!(setting, "succeeded" | "failed" | "retryable")
 }
 
-/// Writes the file whole or not at all. A device such as /dev/null or /dev/stdout is written to,
-/// and never replaced.
+/// Writes the file whole or not at all; through a link, which stays one.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let is_special = path.metadata().is_ok_and(|there| !there.is_file());
-    let written = if is_special {
-        std::fs::write(path, text)
-    } else {
-        let mut partial = path.as_os_str().to_owned();
-        partial.push(".partial");
-        let partial = PathBuf::from(partial);
-        std::fs::write(&partial, text).and_then(|()| std::fs::rename(&partial, path))
-    };
+    let whole = path.canonicalize().unwrap_or_else(|_new| path.to_path_buf());
+    let mut partial = whole.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    let written = std::fs::write(&partial, text).and_then(|()| std::fs::rename(&partial, &whole));
     written.map_err(|error| {
         let text = format!("{} could not be written: {error}", path.display());
         let hint = match is_full(&error) {
@@ -803,7 +848,7 @@ fn body(args: &Args, made: &Made, answers: &Answers) -> Value {
         one("table.set", &format!("{part}.{column}"), &Choice { value, why })
     });
     json!({
-        "file": args.output.display().to_string(),
+        "file": args.output().display().to_string(),
         "table": read_of(proposal),
         "name": proposal.name,
         "candidates": made.candidates,
@@ -815,7 +860,7 @@ fn body(args: &Args, made: &Made, answers: &Answers) -> Value {
 fn tell(args: &Args, made: &Proposal, answers: &Answers) {
     out::stdout(&format!(
         "wrote {} · {} as {} · mode succeed_only",
-        args.output.display(),
+        args.output().display(),
         read_of(made),
         made.name
     ));
@@ -832,10 +877,10 @@ fn tell(args: &Args, made: &Proposal, answers: &Answers) {
     for line in ["config check --connect", "db migrate", "doctor", "run --dry-run"] {
         let command = format!("  tieout {line}");
         // The default's name is found without being named.
-        let is_default = args.output.strip_prefix(".").unwrap_or(&args.output) == FILE_NAME;
+        let is_default = args.output().strip_prefix(".").unwrap_or(args.output()) == FILE_NAME;
         match is_default {
             true => out::stdout(&command),
-            false => out::stdout(&naming(&command, &args.output)),
+            false => out::stdout(&naming(&command, args.output())),
         }
     }
 }

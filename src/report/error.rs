@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::exit::is_full;
+use crate::report::place::{obstacle, run_of};
 use crate::store::error::StoreError;
 
 /// A report that could not be built or read. Nothing half-written ever stands in its place.
@@ -86,21 +87,21 @@ pub enum ReportError {
 
 /// What stands in the way of a file or a folder, and who moves it away.
 fn mend(path: &Path, error: &std::io::Error) -> String {
-    let in_place = || path.ancestors().find(|above| above.exists() && !above.is_dir());
+    if is_full(error) {
+        return "make room on that disk, or set report.dir to another one".to_owned();
+    }
+    // A file that is there is in nobody's way, unless a folder was to be.
+    let is_file = path.is_file() && error.kind() != ErrorKind::AlreadyExists;
+    let folder = if is_file { path.parent().unwrap_or(path) } else { path };
+    if let Some(found) = obstacle(folder, "report.dir") {
+        return found.next;
+    }
     match error.kind() {
-        ErrorKind::NotADirectory | ErrorKind::AlreadyExists => match in_place() {
-            Some(file) => format!(
-                "{} is a file, and stands where a folder is needed: move it away, or set \
-                 report.dir to another folder",
-                file.display()
-            ),
-            None => "set report.dir to another folder".to_owned(),
-        },
+        ErrorKind::NotADirectory | ErrorKind::AlreadyExists => {
+            "set report.dir to another folder".to_owned()
+        }
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
             "let this user write there, or set report.dir to another folder".to_owned()
-        }
-        _full if is_full(error) => {
-            "make room on that disk, or set report.dir to another one".to_owned()
         }
         _other => "check that the report directory exists and can be written".to_owned(),
     }
@@ -120,12 +121,13 @@ impl ReportError {
             }
             Self::Unreadable { .. } => None,
             Self::Store { source, .. } => source.hint(),
-            Self::File { .. } => Some(self.hint_of("RUN")),
+            Self::File { path, .. } => Some(self.hint_of(run_of(path).unwrap_or("RUN"))),
             Self::Anew { .. } => {
                 Some("make room there, or let TMPDIR name another folder for it".to_owned())
             }
-            Self::NotAReport { .. } | Self::Manifest { .. } => {
-                Some("build it again with `tieout report build RUN`".to_owned())
+            Self::NotAReport { path } | Self::Manifest { path, .. } => {
+                let run_id = run_of(path).unwrap_or("RUN");
+                Some(format!("build it again with `tieout report build {run_id}`"))
             }
         }
     }
@@ -159,20 +161,29 @@ mod tests {
 
     #[test]
     fn what_stands_in_the_way_is_named() {
+        let folder = tempfile::tempdir().unwrap();
         let file = tempfile::NamedTempFile::new().unwrap();
-        let below = file.path().join("2026-11-19");
-        let of = |kind: ErrorKind| ReportError::file("creating", &below)(kind.into());
-        for (kind, part) in [
-            (ErrorKind::NotADirectory, format!("{} is a file", file.path().display())),
-            (ErrorKind::PermissionDenied, "let this user write there".to_owned()),
-            (ErrorKind::StorageFull, "make room on that disk".to_owned()),
-            (ErrorKind::NotFound, "exists and can be written".to_owned()),
+        let below = |above: &Path| above.join("2026-11-19/r1");
+        let of = |path: &Path, kind: ErrorKind| {
+            ReportError::file("creating", path)(kind.into()).hint().unwrap()
+        };
+        let is_file = format!("{} is a file", file.path().display());
+        for (above, kind, part) in [
+            (file.path(), ErrorKind::NotADirectory, is_file.as_str()),
+            (file.path(), ErrorKind::StorageFull, "make room on that disk"),
+            (folder.path(), ErrorKind::PermissionDenied, "let this user write there"),
+            (folder.path(), ErrorKind::NotFound, "exists and can be written"),
+            (Path::new("/proc/x"), ErrorKind::NotFound, "the file system of /proc keeps no files"),
         ] {
-            let hint = of(kind).hint().unwrap();
-            assert!(hint.contains(&part), "{kind:?}: {hint}");
-            assert!(hint.ends_with("then `tieout report build RUN`"), "{kind:?}: {hint}");
+            let hint = of(&below(above), kind);
+            assert!(hint.contains(part), "{kind:?}: {hint}");
+            assert!(hint.ends_with("then `tieout report build r1`"), "{kind:?}: {hint}");
         }
-        let whole = ReportError::file("creating", file.path())(ErrorKind::AlreadyExists.into());
-        assert!(whole.hint().unwrap().contains("move it away"), "{whole:?}");
+        let whole = of(file.path(), ErrorKind::AlreadyExists);
+        assert!(whole.contains("move it away"), "{whole}");
+        assert!(whole.ends_with("then `tieout report build RUN`"), "{whole}");
+        // A file that is to be there stands in nobody's way.
+        let own = of(file.path(), ErrorKind::TimedOut);
+        assert!(own.starts_with("check that the report directory exists"), "{own}");
     }
 }

@@ -17,15 +17,6 @@ pub enum RunError {
         #[source]
         source: StoreError,
     },
-    /// The report could not be written; every decision stands in the database.
-    #[error("the run is complete and journalled, and its report could not be written")]
-    Report {
-        /// The run.
-        run_id: String,
-        /// Why.
-        #[source]
-        source: Box<ReportError>,
-    },
     /// An account's settings do not work.
     #[error("account `{account}` cannot be used; no row was looked at")]
     Account {
@@ -114,13 +105,8 @@ impl RunError {
             Self::Store { source, .. } => store_exit(source),
             Self::Account { .. } | Self::Unreadable { .. } => Exit::Config,
             Self::NoSuchRow { .. } | Self::RunIdTaken { .. } => Exit::Usage,
-            // Every decision stands; what is missing is the report, as a row is that nobody asked.
+            // Every decision stands; a comparison is missing, as a row is that nobody asked.
             Self::Compare { .. } => Exit::Partial,
-            Self::Report { source, .. } => match &**source {
-                ReportError::File { .. } => Exit::Partial,
-                ReportError::Store { source, .. } => store_exit(source),
-                _ours => Exit::Internal,
-            },
             Self::Evidence { .. } | Self::Closed { .. } => Exit::Internal,
         }
     }
@@ -129,7 +115,6 @@ impl RunError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Store { source, .. } => source.hint(),
-            Self::Report { run_id, source } => Some(source.hint_of(run_id)),
             Self::Compare { .. } => {
                 Some("free the folder for temporary files, then run again with --all".to_owned())
             }
@@ -213,24 +198,7 @@ mod tests {
         assert!(text.starts_with("opening the database: the database at h/d"), "{text}");
         // A cause of other words is said.
         let source = ReportError::file("writing", std::path::Path::new("a.csv"))(refused());
-        let text = chain(&RunError::Report { run_id: "r1".to_owned(), source: Box::new(source) });
+        let text = chain(&RunError::Compare { source });
         assert!(text.ends_with(&format!("writing a.csv failed: {why}")), "{text}");
-    }
-
-    #[test]
-    fn what_hinders_a_report_is_said_by_it() {
-        for (kind, part) in [
-            (ErrorKind::StorageFull, "make room on that disk"),
-            (ErrorKind::PermissionDenied, "let this user write there"),
-        ] {
-            let source = ReportError::file("writing", std::path::Path::new("a.csv"))(kind.into());
-            let error = RunError::Report { run_id: "r1".to_owned(), source: Box::new(source) };
-            let hint = error.hint().unwrap();
-            assert!(
-                hint.starts_with(part) && hint.ends_with("; then `tieout report build r1`"),
-                "{hint}"
-            );
-            assert_eq!(error.exit(), Exit::Partial);
-        }
     }
 }

@@ -6,10 +6,11 @@ use crate::model::reason::Reason;
 use crate::model::time::Instant;
 use crate::report::aging::{AgingLine, snapshot};
 use crate::report::build::{BuildOptions, Built};
+use crate::report::error::ReportError;
 use crate::report::tie::tie_out;
 use crate::run::books::{Books, Tell};
 use crate::run::drive::give_back;
-use crate::run::error::{Doing, RunError, chain};
+use crate::run::error::{Doing, RunError, chain, store_exit};
 use crate::run::events::{Event, Summary};
 use crate::run::people::give_lines_back;
 use crate::run::read_clock;
@@ -80,7 +81,7 @@ pub async fn finish(
                 }
                 summary.report = Some(built.dir);
             }
-            Err(error) => without_report(&mut summary, &error, tell),
+            Err(error) => without_report(&mut summary, error, tell),
         }
     }
     if summary.decided == 0 && scene.options.tells_waiting {
@@ -95,12 +96,28 @@ pub async fn finish(
 
 /// The run is closed, and ends as every other does: whoever hears of it hears all that it did, and
 /// that its report is missing.
-fn without_report(summary: &mut Summary, error: &RunError, tell: Tell<'_>) {
-    let (exit, text) = (error.exit(), chain(error));
+fn without_report(summary: &mut Summary, error: ReportError, tell: Tell<'_>) {
+    let exit = missing_exit(&error);
+    summary.hint = Some(error.hint_of(&summary.run_id));
+    let text = chain(&NoReport { source: error });
     summary.exit = summary.exit.or_stronger(exit);
     summary.not_examined.push(text.clone());
-    summary.hint = error.hint();
     tell(Event::NotExamined { exit, text });
+}
+
+/// Every decision stands; what is missing is the report.
+#[derive(Debug, thiserror::Error)]
+#[error("the run is complete and journalled, and its report could not be written")]
+struct NoReport {
+    source: ReportError,
+}
+
+fn missing_exit(error: &ReportError) -> Exit {
+    match error {
+        ReportError::File { .. } => Exit::Partial,
+        ReportError::Store { source, .. } => store_exit(source),
+        _ours => Exit::Internal,
+    }
 }
 
 async fn close_failed(scene: &Scene<'_>, books: &Books, error: &RunError) {
@@ -346,13 +363,37 @@ fn notes(
     .to_string()
 }
 
-async fn report(scene: &Scene<'_>) -> Result<Built, RunError> {
+async fn report(scene: &Scene<'_>) -> Result<Built, ReportError> {
     let options = BuildOptions::in_zone(scene.setup.business_timezone);
     let built = crate::report::build(scene.db, scene.run_id, &scene.setup.report_dir, &options);
     // Nothing more is written after this: the file is tidied while it is read.
     let (built, ()) = tokio::join!(built, scene.db.fold_log());
-    built.map_err(|source| {
-        let (run_id, source) = (scene.run_id.to_owned(), Box::new(source));
-        RunError::Report { run_id, source }
-    })
+    built
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn what_hinders_a_report_is_said_by_it() {
+        for (kind, part) in [
+            (ErrorKind::StorageFull, "make room on that disk"),
+            (ErrorKind::PermissionDenied, "let this user write there"),
+        ] {
+            let source = ReportError::file("writing", Path::new("a.csv"))(kind.into());
+            assert_eq!(missing_exit(&source), Exit::Partial);
+            let hint = source.hint_of("r1");
+            assert!(
+                hint.starts_with(part) && hint.ends_with("; then `tieout report build r1`"),
+                "{hint}"
+            );
+            let text = chain(&NoReport { source });
+            let why = std::io::Error::from(kind).to_string();
+            assert!(text.ends_with(&format!("writing a.csv failed: {why}")), "{text}");
+        }
+    }
 }

@@ -210,7 +210,9 @@ pub enum StoreErrorClass {
 }
 
 /// What running again would not mend.
-enum Trouble {
+enum Trouble<'m> {
+    /// The role may not look into this schema.
+    Closed(&'m str),
     /// The role may not do it.
     NoRight,
     /// The role lacks a right on what is the user's.
@@ -223,11 +225,17 @@ enum Trouble {
     Other,
 }
 
+/// How the server says that a role may not look into a schema, whose name follows.
+pub const CLOSED_SCHEMA: &str = "permission denied for schema ";
+
 /// What the user's tables are made of, in the server's words.
 const USERS: [&str; 4] = ["for table ", "for view ", "for column ", "for sequence "];
 
-fn trouble(message: &str, code: Option<&str>) -> Trouble {
+fn trouble<'m>(message: &'m str, code: Option<&str>) -> Trouble<'m> {
     let is_ours = message.contains("tieout_");
+    if let Some(schema) = message.strip_prefix(CLOSED_SCHEMA).filter(|_| code == Some("42501")) {
+        return Trouble::Closed(schema);
+    }
     match code {
         Some("42501") if !is_ours && USERS.iter().any(|of| message.contains(of)) => {
             Trouble::NoRightThere
@@ -238,6 +246,22 @@ fn trouble(message: &str, code: Option<&str>) -> Trouble {
         _any if is_ours && message.contains("no such table") => Trouble::NotMade,
         _any if is_ours && message.contains("already exists") => Trouble::LeftOver,
         _any => Trouble::Other,
+    }
+}
+
+/// What to do about a schema that a role may not look into. Nor can the statements of all roles be
+/// printed for it then.
+fn closed(schema: &str, asker: Option<&Asker>) -> String {
+    let login = asker.map_or("LOGIN".to_owned(), |asker| in_path(&asker.login));
+    let prefix = asker.map_or(PREFIX, |asker| asker.prefix.as_str());
+    let run = in_path(&format!("{prefix}_run"));
+    let usage = format!("`grant usage on schema {} to {login}`", in_path(schema));
+    match login == run {
+        true => format!("the schema's owner says {usage}; then `tieout doctor`"),
+        false => format!(
+            "the schema's owner says {usage}, or, where that role is made, `grant {run} to \
+             {login}`; then `tieout doctor`"
+        ),
     }
 }
 
@@ -261,10 +285,10 @@ fn no_right_there(asker: Option<&Asker>) -> String {
     )
 }
 
-/// What to do about a schema that is not there.
 /// Said of a session that was opened to look.
 pub const READ_ONLY_SESSIONS: &str = "sessions of this role or database are read-only";
 
+/// What to do about a schema that is not there.
 fn other_schema(known: &[String]) -> String {
     let shown: Vec<String> = known.iter().take(SCHEMAS_NAMED).map(|name| in_path(name)).collect();
     let more = if known.len() > shown.len() { ", …" } else { "" };
@@ -294,7 +318,9 @@ impl StoreError {
             Self::Refused { .. } => StoreErrorClass::Auth,
             Self::Unreachable { .. } | Self::File { .. } => StoreErrorClass::Database,
             Self::Query { message, code, .. } => match trouble(message, code.as_deref()) {
-                Trouble::NoRight | Trouble::NoRightThere => StoreErrorClass::Auth,
+                Trouble::Closed(_) | Trouble::NoRight | Trouble::NoRightThere => {
+                    StoreErrorClass::Auth
+                }
                 Trouble::NotMade | Trouble::LeftOver => StoreErrorClass::Schema,
                 Trouble::Other => StoreErrorClass::Database,
             },
@@ -339,6 +365,7 @@ impl StoreError {
             Self::SchemaBehind { .. } => "run `tieout db migrate`",
             Self::SchemaAhead { .. } => "install the newer tieout",
             Self::Query { message, code, asker, .. } => match trouble(message, code.as_deref()) {
+                Trouble::Closed(schema) => return Some(closed(schema, asker.as_deref())),
                 Trouble::NoRight => return Some(no_right(asker.as_deref())),
                 Trouble::NoRightThere => return Some(no_right_there(asker.as_deref())),
                 Trouble::NotMade => "run `tieout db migrate`",
@@ -428,6 +455,21 @@ mod tests {
                 "permission denied for table orders",
                 asker("pay"),
                 ["grants `app` what it lacks", "`tieout db roles --prefix pay` prints"],
+            ),
+            (
+                "permission denied for schema tt",
+                asker("pay"),
+                ["`grant usage on schema tt to app`, or", "`grant pay_run to app`; then"],
+            ),
+            (
+                "permission denied for schema My tieout_x",
+                asker("tieout"),
+                ["`grant usage on schema \"My tieout_x\" to app`", "`grant tieout_run to app`"],
+            ),
+            (
+                "permission denied for schema tt",
+                None,
+                ["`grant usage on schema tt to LOGIN`", "`grant tieout_run to LOGIN`"],
             ),
         ] {
             let (message, code) = (message.to_owned(), Some("42501".to_owned()));

@@ -460,6 +460,14 @@ async fn tables_that_are_not_migrated_are_refused_with_the_way_out() {
     let shop = Shop::open().await;
     golden("schema_missing", &shop, &shop.tieout(&["run"], &[]));
     golden("schema_status", &shop, &shop.tieout(&["db", "status", "--check"], &[]));
+    // What is to be copied names the file that this one was told to read.
+    std::fs::rename(shop.path().join("tieout.toml"), shop.path().join("other.toml")).unwrap();
+    for (words, ends) in [(&["db", "status"][..], "\n"), (&["db", "status", "--json"], "\"")] {
+        let ended = shop.tieout(&[&["--config", "other.toml"], words].concat(), &[]);
+        let said =
+            format!("older than this version: run `tieout --config other.toml db migrate`{ends}");
+        assert!(ended.code == Some(0) && ended.stdout.contains(&said), "{}", ended.stdout);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2688,11 +2688,25 @@ async fn what_cannot_be_done_is_said_and_nothing_is_written_over() {
     let folder = place.folder.path();
     let before = std::fs::read(folder.join("shop.db")).unwrap();
     std::fs::write(folder.join("junk.db"), "no database, but a text").unwrap();
+    let notes: String = (0..11).map(|n| format!("create table n{n:02} (note text);")).collect();
+    for (file, ddl) in [("notes.db", notes.as_str()), ("bare.db", "pragma user_version = 1")] {
+        let raw = Raw::open(&folder.join(file).display().to_string()).await;
+        raw.execute(ddl).await;
+        raw.close().await;
+    }
     for (words, code, part) in [
         (&["--url", "sqlite:none.db"][..], 14, "there is no such file"),
         (&["--url", "sqlite:none.db"], 14, "by its whole path, such as sqlite:/"),
         (&["--url", "sqlite:shop.db", "--table", "chrages"], 10, "did you mean charges?"),
         (&["--url", "sqlite:junk.db"], 14, "sqlite:junk.db is no SQLite database"),
+        (&["--url", "sqlite:notes.db"], 10, "none of the 11 tables and views looks like payments"),
+        (
+            &["--url", "sqlite:notes.db"],
+            10,
+            "seen: n00, n01, n02, n03, n04, n05, n06, n07, n08, n09",
+        ),
+        (&["--url", "sqlite:notes.db"], 10, "n09, …"),
+        (&["--url", "sqlite:bare.db"], 10, "let this login read the table, then name it with"),
         (&["--url", "sqlite:shop.db", "--status", "stat"], 2, "stat: it is no column of charges"),
         (&["--url", "sqlite:shop.db", "--status", "stat"], 2, "did you mean state?"),
         (&["--url", "sqlite:shop.db", "--created", "creatd_at"], 2, "did you mean created_at?"),
@@ -2715,17 +2729,50 @@ async fn what_cannot_be_done_is_said_and_nothing_is_written_over() {
     let again = tieout(folder, &["config", "init", "--url", "sqlite:shop.db", "--yes"]);
     assert!(again.code == 2 && again.stderr.contains("is there already"), "{}", again.stderr);
     assert_eq!(std::fs::read(folder.join("shop.db")).unwrap(), before, "the file changed");
-    // What is no file, as /dev/stdout, is written to and not replaced.
+    // What is no file is neither waited for nor replaced.
     let made = std::process::Command::new("mkfifo").arg(folder.join("pipe")).status().unwrap();
     assert!(made.success());
-    let mut reader = std::process::Command::new("timeout");
-    let reader = reader.args(["60", "cat"]).arg(folder.join("pipe"));
-    let reader = reader.stdout(std::process::Stdio::piped()).spawn().unwrap();
     let words = ["config", "init", "--yes", "--force", "--url", "sqlite:shop.db", "--output"];
-    assert_eq!(tieout(folder, &[&words[..], &["pipe"]].concat()).code, 0);
-    let read = reader.wait_with_output().unwrap().stdout;
-    assert!(String::from_utf8(read).unwrap().contains("[[table]]"));
+    for place in ["pipe", "/dev/null", "."] {
+        let ended = tieout(folder, &[&words[..], &[place]].concat());
+        let said = format!("{place} is no file; nothing was written");
+        assert!(ended.code == 2 && ended.stderr.contains(&said), "{}", ended.stderr);
+    }
     assert!(!std::fs::metadata(folder.join("pipe")).unwrap().is_file());
+}
+
+/// Where the file is kept elsewhere and linked to, the link stays one.
+#[tokio::test]
+async fn a_link_is_written_through_and_never_replaced() {
+    let place = Place::sqlite(SHOP).await;
+    let folder = place.folder.path();
+    for made in ["etc", "srv"] {
+        std::fs::create_dir(folder.join(made)).unwrap();
+    }
+    let (link, file) = (folder.join("etc/tieout.toml"), folder.join("srv/tieout.toml"));
+    std::os::unix::fs::symlink("../srv/tieout.toml", &link).unwrap();
+    std::os::unix::fs::symlink("loop.toml", folder.join("loop.toml")).unwrap();
+    let init = ["config", "init", "--yes", "--url", "sqlite:shop.db", "--config"];
+    for (place, force, said) in [
+        ("etc/tieout.toml", &[][..], "is a link to ../srv/tieout.toml, which is not there"),
+        ("etc/tieout.toml", &["--force"], "is a link to ../srv/tieout.toml, which is not there"),
+        ("loop.toml", &["--force"], "is a link to loop.toml, which cannot be reached"),
+    ] {
+        let ended = tieout(folder, &[&init[..], &[place], force].concat());
+        assert!(ended.code == 2 && ended.stderr.contains(said), "{}", ended.stderr);
+        assert!(ended.stderr.contains("nothing was written"), "{}", ended.stderr);
+    }
+    assert!(!file.exists());
+    std::fs::write(&file, "old").unwrap();
+    let ended = tieout(folder, &[&init[..], &["etc/tieout.toml"]].concat());
+    assert!(ended.code == 2 && ended.stderr.contains("is there already"), "{}", ended.stderr);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "old");
+    let ended = tieout(folder, &[&init[..], &["etc/tieout.toml", "--force"]].concat());
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert!(std::fs::read_to_string(&file).unwrap().contains("[[table]]"));
+    let left = std::fs::read_dir(folder.join("srv")).unwrap().count();
+    assert_eq!(left, 1, "what was written on the way there is left");
 }
 
 /// A path in the file goes from the file's own folder.
@@ -2789,6 +2836,8 @@ async fn only_tables_of_the_schemas_that_are_named_are_proposed() {
     let ended = place.init(&["--search-path", "s3"]);
     let none = "looks like payments in s3";
     assert!(ended.code == 10 && ended.stderr.contains(none), "{}", ended.stderr);
+    let seen = "hint: name it with --table; seen: s1.payments, notes\n";
+    assert!(ended.stderr.contains(seen), "{}", ended.stderr);
     for (path, text, hint) in [
         ("s4", "--search-path s4: there is no schema `s4`", "did you mean s1?"),
         ("S1, shop", "--search-path S1, shop: there is no schema `shop`", "public, s1, s3"),
@@ -2843,6 +2892,61 @@ async fn a_schema_of_the_file_that_is_not_there_is_told_as_that() {
         }
         assert_eq!(ended.code, 10, "{words:?}: {told_of}");
     }
+}
+
+/// Such a path was passed by every check, and no table could be made by it.
+#[tokio::test]
+async fn a_search_path_that_leads_nowhere_is_told_by_its_name() {
+    const MADE: &str = "
+        create schema shop;
+        create table shop.payments (
+            id bigint primary key, amount_cents bigint not null, currency text not null,
+            status text not null, created_at timestamptz not null)";
+    let server = postgres_database().await;
+    server.execute(MADE.to_owned()).await;
+    let (folder, url) = (tempfile::tempdir().unwrap(), server.url().to_owned());
+    let place = Place { folder, url, _server: Some(server) };
+    let folder = place.folder.path();
+    let wrong = place.init(&["--search-path", "\"tt, shop"]);
+    let said = "--search-path `\"tt, shop`: a name in it begins with a double quote";
+    assert!(wrong.code == 2 && wrong.stderr.contains(said), "{}", wrong.stderr);
+    assert!(!wrong.stderr.contains("tieout.toml"), "{}", wrong.stderr);
+    assert!(!folder.join("tieout.toml").exists());
+    let said = ["--processing", "processing", "--succeeded", "paid", "--attempted", "once"];
+    told(&place.init(&[&said[..], &["--search-path", "shop"]].concat()));
+    let file = place.file();
+    let line = file.lines().position(|line| line.starts_with("search_path")).unwrap() + 1;
+    let in_file = format!("other.toml:{line}:");
+    let connect = ["config", "check", "--connect"];
+    let all = [&connect[..2], &connect, &["doctor"], &["db", "migrate"], &["run"]];
+    for (path, from, part) in [
+        ("\\\"\\\"", 0, "a name in it is empty"),
+        (" ", 0, "it names no schema"),
+        ("\\\"\\\", shop", 0, "a name in it is empty"),
+        ("shop,\\tpublic", 0, "`shop,\\tpublic`: a control character stands in it"),
+        ("shop,\\npublic", 0, "`shop,\\npublic`: a control character stands in it"),
+        // Only a database tells whether there is one.
+        ("tt\\\"", 1, "there is no schema `tt\"`"),
+    ] {
+        let text = file.replace("search_path = \"shop\"", &format!("search_path = \"{path}\""));
+        std::fs::write(folder.join("other.toml"), text).unwrap();
+        for words in &all[from..] {
+            let ended = tieout(folder, &[&["--config", "other.toml"], *words].concat());
+            let told_of = format!("{} {}", ended.stdout, ended.stderr);
+            let told_of = told_of.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(ended.code, 10, "{words:?}: {told_of}");
+            let is_told = told_of.contains(part) && told_of.contains("search_path");
+            assert!(is_told, "{words:?}: {part}: {told_of}");
+            let is_check = from == 0 && words.starts_with(&connect[..2]);
+            assert_eq!(told_of.contains(&in_file), is_check, "{words:?}: {told_of}");
+        }
+    }
+    // The user's own need not be there; but tables are made in none.
+    let text = file.replace("search_path = \"shop\"", "search_path = \"\\\"$user\\\"\"");
+    std::fs::write(folder.join("other.toml"), text).unwrap();
+    let ended = tieout(folder, &["--config", "other.toml", "db", "migrate"]);
+    let said = "the database setting `search_path` is not usable: it leads to no schema";
+    assert!(ended.code == 10 && ended.stderr.contains(said), "{}", ended.stderr);
 }
 
 /// By the wrong unit each payment is of a hundred times its sum.

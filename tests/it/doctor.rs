@@ -1024,6 +1024,36 @@ async fn what_the_database_refuses_ends_nothing_else(engine: Engine) {
     assert!(ran.stderr.contains("did you mean `full`?"), "{}", ran.stderr);
 }
 
+/// By the run that could not write its report, by whoever builds it then, and by the doctor.
+async fn what_stands_in_the_way_of_reports_is_named_alike(engine: Engine) {
+    const ID: &str = "01a00000-0000-7000-8000-000000000009";
+    let shop = healthy(engine, Words::default()).await;
+    let at = |name: &str| shop.folder().join(name);
+    std::os::unix::fs::symlink("loop", at("loop")).unwrap();
+    std::os::unix::fs::symlink("gone", at("link")).unwrap();
+    let mut dir = "reports".to_owned();
+    for (number, next, part) in [
+        (1, "loop", "is a link that leads back to itself"),
+        (2, "link", "is a link, and what it leads to is not there: make the folder /"),
+        (3, "/proc/x", "the file system of /proc keeps no files: set report.dir to a folder on"),
+        (4, "tieout.toml/x", "is a file, and stands where a folder is needed: move it away"),
+    ] {
+        rewrite(&shop, &format!("dir = \"{dir}\""), &format!("dir = \"{next}\""));
+        dir = next.to_owned();
+        let id = &format!("{}{number}", &ID[..ID.len() - 1]);
+        shop.insert(&[Payment::stuck(number)]).await;
+        for (words, code) in [(&["run", "--run-id", id][..], 3), (&["report", "build", id], 10)] {
+            let ran = shop.tieout(words).await.ended(code);
+            let hint = ran.stderr.lines().find(|line| line.starts_with("hint: ")).unwrap();
+            assert!(hint.contains(part), "{next}, {words:?}: {}", ran.stderr);
+            let then = format!("; then `tieout report build {id}`");
+            assert!(hint.ends_with(&then), "{next}, {words:?}: {}", ran.stderr);
+        }
+        let (_, state, text, mend) = finding(&doctor(&shop).await, "report_dir");
+        assert!(state == "fail" && mend.contains(part), "{next}: {text} {mend}");
+    }
+}
+
 /// A mapping that writes another table than it reads fits the catalogue, and its rows may still be
 /// others.
 async fn stuck_rows_of_read_are_held_against_those_of_write(engine: Engine) {
@@ -1844,6 +1874,7 @@ on_both_databases!(
     a_word_of_success_of_an_outbox_table_is_asked_for,
     a_column_without_room_for_an_id_is_told_at_the_start,
     what_the_database_refuses_ends_nothing_else,
+    what_stands_in_the_way_of_reports_is_named_alike,
 );
 
 /// Whoever switches a trigger off takes the journal's guard away.
@@ -2090,6 +2121,96 @@ async fn the_rights_of_a_role_are_told_with_the_statements_that_mend_them() {
     shop.raw.execute(&revoke).await;
     has_none(&doctor(&shop).await, "rights_excess");
     shop.raw.execute(&format!("drop owned by {role}; drop role {role}")).await;
+}
+
+/// A shop whose own tables are to be in a schema of theirs, read by a login that may not look into
+/// it, and a role for runs without a right.
+async fn closed_to_a_login() -> (Shop, String) {
+    let words = Words { database_more: "search_path = \"tt, public\"", ..Words::default() };
+    let mut shop = Shop::open_bare(Engine::Postgres, words).await;
+    let role = format!("t_{}", uuid::Uuid::now_v7().simple());
+    shop.raw
+        .execute(&format!(
+            "create schema tt; create role {role} login; create role {role}_run nologin; \
+             grant select, update on payments to {role}"
+        ))
+        .await;
+    shop.background(30).await;
+    (shop, role)
+}
+
+async fn drop_both(shop: &Shop, role: &str) {
+    let drop = format!("drop owned by {role}, {role}_run; drop role {role}; drop role {role}_run");
+    shop.raw.execute(&drop).await;
+}
+
+/// Before there is anything that it could have a right to, nobody can say that a role has all.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_role_may_do_is_not_told_before_the_tables_are_made() {
+    let (shop, role) = closed_to_a_login().await;
+    rewrite(&shop, "postgres@", &format!("{role}@"));
+    let ran = doctor(&shop).await;
+    let untold = of_code(&ran, "untold");
+    let told = untold.iter().find(|found| found["what"] == "role").unwrap();
+    assert_eq!(told["state"], "warn", "{told}");
+    let text = told["text"].as_str().unwrap();
+    assert!(text.starts_with(&format!("whether {role} may do what a run needs cannot")), "{told}");
+    assert!(text.ends_with("be told yet: tieout's tables are not made yet"), "{told}");
+    assert_eq!(told["next"], "tieout db migrate, then tieout doctor");
+    has_none(&ran, "role");
+    drop_both(&shop, &role).await;
+}
+
+/// A server passes over a schema that a login may not look into: no line takes that for tables that
+/// are not made, or for a role that may do all.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_login_that_may_not_look_into_the_schema_is_told_so_by_every_line() {
+    let (shop, role) = closed_to_a_login().await;
+    shop.tieout(&["db", "migrate"]).await.ended(0);
+    rewrite(&shop, "postgres@", &format!("{role}@"));
+    let ran = doctor(&shop).await;
+    let (_, state, text, next) = finding(&ran, "database_refused");
+    assert!(state == "fail" && text.ends_with("permission denied for schema tt"), "{text}");
+    let says = format!("the schema's owner says `grant usage on schema tt to {role}`, or, ");
+    assert!(next.starts_with(&says), "{next}");
+    let (what, state, text, grant) = finding(&ran, "rights_missing");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("role", "fail", Some(12)));
+    assert!(text.starts_with(&format!("{role} lacks usage on schema tt: ")), "{text}");
+    assert_eq!(grant, format!("grant usage on schema tt to \"{role}\";"));
+    has_none(&ran, "role");
+    for wrong in ["db migrate", "not made yet"] {
+        assert!(!ran.stdout.contains(wrong), "{wrong}: {}", ran.stdout);
+    }
+    let untold = of_code(&ran, "untold");
+    let told = untold.iter().find(|found| found["what"] == "shop").unwrap();
+    let why = "told: reading the schema's number failed: permission denied for schema tt";
+    assert!(told["text"].as_str().unwrap().ends_with(why), "{told}");
+    assert_eq!(told["next"], "tieout doctor, after what stands above");
+    for (words, code) in [(&["run"][..], 12), (&["config", "check", "--connect"], 0)] {
+        let ran = shop.tieout(words).await.ended(code);
+        let said = format!("{} {}", ran.stdout, ran.stderr);
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains("permission denied for schema tt"), "{said}");
+        assert!(said.contains(&says) && !said.contains("migrate"), "{said}");
+        let is_warned = said.contains("every mapping fits the database database: warn: ");
+        assert_eq!(is_warned, code == 0, "{said}");
+    }
+    // Where the role for runs is made, it has this right among the others.
+    shop.raw
+        .execute(&format!(
+            "grant usage on schema tt to {role}_run; \
+             grant select, insert on tt.tieout_journal to {role}_run"
+        ))
+        .await;
+    let (.., next) = finding(&doctor(&shop).await, "rights_missing");
+    let made = format!("{grant} or, with all that a run needs, grant {role}_run to \"{role}\";");
+    assert_eq!(next, made);
+    let ran = shop.tieout(&["run"]).await.ended(12);
+    assert!(ran.stderr.contains(&format!("`grant {role}_run to {role}`")), "{}", ran.stderr);
+    shop.raw.execute(&grant).await;
+    let (.., text, _) = finding(&doctor(&shop).await, "rights_missing");
+    assert!(text.starts_with(&format!("{role} lacks most of what a run needs (")), "{text}");
+    drop_both(&shop, &role).await;
 }
 
 /// Rights by column: what of the mapping cannot be read is named, and nothing else is asked for.

@@ -418,7 +418,39 @@ async fn a_schema_that_may_not_be_looked_into_is_not_taken_for_an_empty_one() {
         let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(said.contains(&format!("permission denied for schema {schema}")), "{said}");
         assert!(!said.contains("db migrate"), "{said}");
+        // The login is the role for runs itself.
+        let grant = format!("`grant usage on schema {schema} to tieout_suite_run`; then `tieout");
+        assert!(said.contains(&grant), "{said}");
     }
+}
+
+/// A kick is a run, and logins for people make none. Whoever is refused one is sent to who does,
+/// and asks nobody for a right.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_login_for_people_kicks_nothing_and_lacks_no_right() {
+    let mut shop = shop().await;
+    capture_twice(&mut shop, 1).await;
+    shop.run().await.ended(0);
+    let kick = ["cases", "kick", "C-1", "--why", "look again"];
+    for role in ["people", "read"] {
+        shop.under_role(role).await;
+        let kicked = shop.tieout(&kick).await.ended(12);
+        let said = kicked.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in [
+            "auth: this login may not run, and a kick is a run; nothing was done",
+            "kick as the login of the runs, or on the page of `tieout serve`; docs/security.md",
+        ] {
+            assert!(said.contains(part), "{role}: {said}");
+        }
+        assert!(!said.contains("grant") && !said.contains("update"), "{role}: {said}");
+        assert_eq!(kicked.stdout, "", "{role}");
+        // It may see what would become of it.
+        shop.tieout(&[&kick[..], &["--dry-run"]].concat()).await.ended(0);
+    }
+    assert_eq!(shop.count("tieout_runs").await, 1, "nothing was run");
+    shop.under_role("run").await;
+    shop.tieout(&kick).await.ended(0);
+    assert_eq!(shop.count("tieout_runs where command = 'kick'").await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

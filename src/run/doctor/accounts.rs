@@ -12,6 +12,7 @@ use crate::psp::lane::StopKind;
 use crate::psp::probe::{KeyKind, Probe};
 use crate::psp::settings::PspKind;
 use crate::run::clock::DatabaseClock;
+use crate::run::doctor::database::{AFTER, unseen};
 use crate::run::doctor::tables::{index_of_view, without_index};
 use crate::run::doctor::{Known, Probes, Say, agreement, fail, ok, warn};
 use crate::run::error::chain;
@@ -168,13 +169,13 @@ struct Rows {
     unlooked: Vec<(String, String)>,
 }
 
-fn untold(error: &StoreError) -> (String, String) {
+async fn untold(db: &Database, error: &StoreError) -> (String, String) {
     match error.class() {
         StoreErrorClass::Schema => {
-            let next = "tieout db migrate, then tieout doctor";
-            ("tieout's tables are not made yet".to_owned(), next.to_owned())
+            let (why, next) = unseen(db).await;
+            (why, next.to_owned())
         }
-        _other => (chain(error), "tieout doctor, after what stands above".to_owned()),
+        _other => (chain(error), AFTER.to_owned()),
     }
 }
 
@@ -203,7 +204,7 @@ async fn rows_of(known: &Known<'_>, db: &Database, name: &str, probe: &Probe) ->
         match without_index(table, name) {
             None => match db.resolve_tags(table, name, &tags).await {
                 Ok(resolved) => rows.found.extend(resolved),
-                Err(error) => rows.untold.push(untold(&error)),
+                Err(error) => rows.untold.push(untold(db, &error).await),
             },
             Some(column) => {
                 let create = known.indexes.get(&(settings.name.clone(), column.to_owned()));
@@ -216,7 +217,7 @@ async fn rows_of(known: &Known<'_>, db: &Database, name: &str, probe: &Probe) ->
         if is_indexed {
             match db.resolve_references(table, name, &references).await {
                 Ok(resolved) => rows.found.extend(resolved.into_keys()),
-                Err(error) => rows.untold.push(untold(&error)),
+                Err(error) => rows.untold.push(untold(db, &error).await),
             }
         }
     }

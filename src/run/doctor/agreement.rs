@@ -17,12 +17,13 @@ use crate::model::money::{Currency, Money};
 use crate::model::time::{Instant, span_text, to_short_text};
 use crate::model::transaction::{Attempts, Kind, Kinds, RowDefect, Transaction};
 use crate::psp::probe::{CapturedObject, Probe};
+use crate::run::doctor::database::{AFTER, unseen};
 use crate::run::doctor::tables::without_index;
 use crate::run::doctor::{Finding, Known, Say, fail, ok, paid, warn};
 use crate::run::error::chain;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
-use crate::store::error::StoreError;
+use crate::store::error::{StoreError, StoreErrorClass};
 use crate::store::inspect::Inspect;
 use crate::store::mapping::{FilterValue, UnitSetting};
 use crate::store::notation::Notation;
@@ -352,11 +353,13 @@ pub(super) async fn look(known: &Known<'_>, name: &str, probe: &Probe, say: Say<
                 };
                 let times = of_times(table, name, &pairs, &setup.timing);
                 let more = paid::of_rows(table, name, &pairs, now);
-                let values = of_values(db, table, name, probe).await;
-                let values = values.unwrap_or_else(|error| vec![uncompared(table, name, &error)]);
+                let values = match of_values(db, table, name, probe).await {
+                    Ok(values) => values,
+                    Err(error) => vec![uncompared(db, table, name, &error).await],
+                };
                 amounts.into_iter().chain(times).chain(more).chain(values).collect()
             }
-            Err(error) => vec![uncompared(table, name, &error)],
+            Err(error) => vec![uncompared(db, table, name, &error).await],
         };
         is_told |= !findings.is_empty();
         for finding in findings {
@@ -369,13 +372,16 @@ pub(super) async fn look(known: &Known<'_>, name: &str, probe: &Probe, say: Say<
     }
 }
 
-fn uncompared(table: &SourceTable, name: &str, error: &StoreError) -> Finding {
+async fn uncompared(db: &Database, table: &SourceTable, name: &str, error: &StoreError) -> Finding {
+    let why = match error.class() {
+        StoreErrorClass::Schema => unseen(db).await.0,
+        _other => chain(error),
+    };
     let text = format!(
-        "the rows of {} could not be compared with what was captured: {}",
-        table.settings.name,
-        chain(error)
+        "the rows of {} could not be compared with what was captured: {why}",
+        table.settings.name
     );
-    warn(name, "untold", text, "tieout doctor, after what stands above")
+    warn(name, "untold", text, AFTER)
 }
 
 /// Values that go to one account, of which it knows rows of some and none of another, though that

@@ -1,5 +1,6 @@
 //! The database, its role, and the clocks.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
@@ -8,18 +9,24 @@ use crate::clock;
 use crate::exit::Exit;
 use crate::model::count::counted;
 use crate::run::clock::DatabaseClock;
-use crate::run::doctor::{Finding, Probes, Reading, Say, fail, ok, warn};
+use crate::run::doctor::{Finding, Level, Probes, Reading, Say, fail, ok, warn};
 use crate::run::error::{chain, store_exit};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::error::StoreError;
-use crate::store::inspect::{Inspect, Link, Rights};
+use crate::store::inspect::{Inspect, Link, Rights, Server};
 
 /// From here on no row is handed back: a miss could be older than the attempt that it denies.
 const SKEW_MAX_SECS: i64 = 120;
 
 /// The Date header has whole seconds, and an answer takes its time.
 const SKEW_NOTED_SECS: i64 = 10;
+
+/// What to do where tieout's tables are missing or older.
+const MIGRATE: &str = "tieout db migrate, then tieout doctor";
+
+/// What to do where something that was told already stands in the way.
+pub(super) const AFTER: &str = "tieout doctor, after what stands above";
 
 /// What each login that carries runs out may do, whatever else it lacks.
 const TO_THE_JOURNAL: &str = "insert on tieout_journal";
@@ -39,34 +46,9 @@ pub(super) async fn look(db: &Database, say: Say<'_>) -> bool {
             return false;
         }
     };
-    let link = match &server.link {
-        Link::Local => String::new(),
-        Link::Tls(protocol) => format!(", {protocol}"),
-        Link::Plain => ", no TLS".to_owned(),
-    };
     let is_server = matches!(db, Database::Postgres(_));
-    let primary = if is_server { ", primary" } else { "" };
-    match db.schema_state().await {
-        Err(error) => say(refused(&error)),
-        Ok((found, wanted)) => {
-            let text = format!("{}{primary}{link}, schema {found}/{wanted}", server.product);
-            say(match found.cmp(&wanted) {
-                std::cmp::Ordering::Equal => ok("database", "database", text),
-                std::cmp::Ordering::Less => {
-                    let text = match found {
-                        0 => format!("{text}: tieout's tables are not made yet"),
-                        _older => format!("{text}: tieout's tables are of an older version"),
-                    };
-                    fail("database", Exit::Schema, "schema_behind", text, "tieout db migrate")
-                }
-                std::cmp::Ordering::Greater => {
-                    let text = format!("{text}: tieout's tables are of a newer version");
-                    let next = "install the newer tieout";
-                    fail("database", Exit::Schema, "schema_ahead", text, next)
-                }
-            });
-        }
-    }
+    let state = db.schema_state().await;
+    say(schema(&server, is_server, &state));
     if server.link == Link::Plain {
         let text = "the connection is not encrypted: whoever listens reads it".to_owned();
         say(warn("database", "no_tls", text, "add sslmode=verify-full to [database] url"));
@@ -78,7 +60,7 @@ pub(super) async fn look(db: &Database, say: Say<'_>) -> bool {
     }
     match db.rights().await {
         Ok(rights) => {
-            role(&rights, say);
+            role(&rights, untold(&state), say);
             carries_no_run_out(&rights)
         }
         Err(error) => {
@@ -86,6 +68,62 @@ pub(super) async fn look(db: &Database, say: Say<'_>) -> bool {
             false
         }
     }
+}
+
+/// The database and the version of tieout's tables in it: found, wanted.
+fn schema(server: &Server, is_server: bool, state: &Result<(i64, i64), StoreError>) -> Finding {
+    let (found, wanted) = match state {
+        Ok(known) => *known,
+        Err(error) => return refused(error),
+    };
+    let link = match &server.link {
+        Link::Local => String::new(),
+        Link::Tls(protocol) => format!(", {protocol}"),
+        Link::Plain => ", no TLS".to_owned(),
+    };
+    let primary = if is_server { ", primary" } else { "" };
+    let text = format!("{}{primary}{link}, schema {found}/{wanted}", server.product);
+    match found.cmp(&wanted) {
+        Ordering::Equal => ok("database", "database", text),
+        Ordering::Less => {
+            let text = match found {
+                0 => format!("{text}: tieout's tables are not made yet"),
+                _older => format!("{text}: tieout's tables are of an older version"),
+            };
+            fail("database", Exit::Schema, "schema_behind", text, "tieout db migrate")
+        }
+        Ordering::Greater => {
+            let text = format!("{text}: tieout's tables are of a newer version");
+            fail("database", Exit::Schema, "schema_ahead", text, "install the newer tieout")
+        }
+    }
+}
+
+/// Why it cannot be told that a role may do all that a run needs, and what to do next: rights on
+/// tables that are not there are nobody's.
+fn untold(state: &Result<(i64, i64), StoreError>) -> Option<(&'static str, &'static str)> {
+    match state {
+        Ok((found, wanted)) if found >= wanted => None,
+        Ok((0, _)) => Some(("tieout's tables are not made yet", MIGRATE)),
+        Ok(_older) => Some(("tieout's tables are of an older version", MIGRATE)),
+        Err(_refused) => Some(("tieout's tables could not be looked at", AFTER)),
+    }
+}
+
+/// Why tables of tieout's that were asked for are not seen, and what to do next: they are not made,
+/// or this login may not look into their schema.
+pub(super) async fn unseen(db: &Database) -> (String, &'static str) {
+    match db.schema_state().await {
+        Err(error) => (chain(&error), AFTER),
+        Ok(_unmade) => ("tieout's tables are not made yet".to_owned(), MIGRATE),
+    }
+}
+
+/// What to say of tables of tieout's that this login may not look at. Where they are not made,
+/// nothing.
+pub(super) async fn out_of_sight(db: &Database) -> Option<Finding> {
+    let error = db.schema_state().await.err()?;
+    Some(Finding { level: Level::Warn, ..refused(&error) })
 }
 
 /// What to say of a role that only looks, where this is one: it carries out no run. What could not
@@ -99,7 +137,7 @@ fn named(rights: &Rights) -> &str {
     rights.role.as_deref().unwrap_or("this user")
 }
 
-fn role(rights: &Rights, say: Say<'_>) {
+fn role(rights: &Rights, untold: Option<(&str, &str)>, say: Say<'_>) {
     let role = named(rights);
     let mut is_fine = true;
     if !rights.lacks.is_empty() {
@@ -136,11 +174,22 @@ fn role(rights: &Rights, say: Say<'_>) {
     }
     is_fine &= guards_stand(rights, say);
     if is_fine {
-        let text = match &rights.role {
-            Some(role) => format!("{role} may do what a run needs, and no more to the journal"),
-            None => "the file and its folder can be written".to_owned(),
-        };
-        say(ok("role", "role", text));
+        say(may(rights, untold));
+    }
+}
+
+/// What to say of a role of which nothing else is to be said.
+fn may(rights: &Rights, untold: Option<(&str, &str)>) -> Finding {
+    match (&rights.role, untold) {
+        (None, _) => ok("role", "role", "the file and its folder can be written".to_owned()),
+        (Some(role), None) => {
+            let text = format!("{role} may do what a run needs, and no more to the journal");
+            ok("role", "role", text)
+        }
+        (Some(role), Some((why, next))) => {
+            let text = format!("whether {role} may do what a run needs cannot be told yet: {why}");
+            warn("role", "untold", text, next)
+        }
     }
 }
 
@@ -223,6 +272,9 @@ fn carries_no_run_out(rights: &Rights) -> bool {
 
 /// What to say of a role that may not do all that a run needs.
 fn lacking(rights: &Rights, role: &str) -> Finding {
+    if rights.lacks.iter().any(|right| right.starts_with("usage on schema ")) {
+        return shut_out(rights, role);
+    }
     if is_for_looking(rights) {
         let by = rights.looks_by.join(", ");
         let is_persons = rights.looks_by.iter().any(|it| it.ends_with("_people"));
@@ -251,6 +303,20 @@ fn lacking(rights: &Rights, role: &str) -> Finding {
     let next = match rights.role {
         Some(_) => grants("grant", &rights.lacks, "to", role),
         None => "let the user that runs tieout write there".to_owned(),
+    };
+    fail("role", Exit::Config, "rights_missing", text, next)
+}
+
+/// What to say of a role that may not look into the schema of tieout's tables. What else it lacks
+/// shows when it may; the role for runs, where there is one, has all of it.
+fn shut_out(rights: &Rights, role: &str) -> Finding {
+    let text = format!("{role} lacks {}: it sees no table of tieout's", listed(&rights.lacks));
+    let usage = grants("grant", &rights.lacks, "to", role);
+    let next = match rights.runs_by.first() {
+        Some(run) if run != role => {
+            format!("{usage} or, with all that a run needs, grant {run} to \"{role}\";")
+        }
+        _none => usage,
     };
     fail("role", Exit::Config, "rights_missing", text, next)
 }

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use rustix::fs::{Access, access, statvfs};
+use rustix::fs::statvfs;
 
 use crate::exit::Exit;
+use crate::report::place::{Obstacle, obstacle, standing};
 use crate::run::doctor::{Say, fail, ok, warn};
 
 /// A report of ten thousand rows takes a few MiB; a full disk also stops databases.
@@ -15,26 +16,15 @@ const TOO_LITTLE: u64 = 64 * 1024 * 1024;
 
 pub(super) fn look(report_dir: &Path, say: Say<'_>) {
     let shown = report_dir.display();
-    let Some(there) = standing(report_dir) else {
-        let text = format!("{shown} can be made nowhere");
-        let next = "set report.dir to a folder that exists";
-        return say(fail("disk", Exit::Config, "report_dir", text, next));
-    };
-    if let Err(why) = writable(there) {
+    if let Some(Obstacle { why, next }) = obstacle(report_dir, "report.dir") {
         let text = format!("reports cannot be written to {shown}: {why}");
-        let next = writer(there, "report.dir");
         return say(fail("disk", Exit::Config, "report_dir", text, next));
     }
+    let there = standing(report_dir).unwrap_or(report_dir);
     let Ok(disk) = statvfs(there) else {
         let text = format!("{shown} can be written; how much is free could not be told");
         return say(warn("disk", "untold", text, format!("df {}", there.display())));
     };
-    // One without any room, such as /proc, takes no file, whatever its rights say: nothing is full.
-    if disk.f_blocks == 0 {
-        let text = format!("reports cannot be written to {shown}: its file system keeps no files");
-        let next = "set report.dir to a folder on a disk";
-        return say(fail("disk", Exit::Config, "report_dir", text, next));
-    }
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     let little = format!("only {} free for {shown}", size_text(free));
     let next = "free some space, or set report.dir to another disk";
@@ -50,50 +40,10 @@ pub(super) fn look(report_dir: &Path, say: Say<'_>) {
 
 /// Where fetched files lie: told only where they cannot.
 pub(super) fn spool(spool_dir: &Path, say: Say<'_>) {
-    let found = standing(spool_dir).ok_or_else(|| "no folder of it is there".to_owned());
-    let Err(why) = found.clone().and_then(writable) else { return };
+    let found = obstacle(spool_dir, "files.spool (TIEOUT_FILES_SPOOL)");
+    let Some(Obstacle { why, next }) = found else { return };
     let text = format!("what is fetched cannot be written to {}: {why}", spool_dir.display());
-    let setting = "files.spool (TIEOUT_FILES_SPOOL)";
-    let next = found.map_or(format!("set {setting}"), |there| writer(there, setting));
     say(fail("disk", Exit::Partial, "spool", text, next));
-}
-
-/// A folder is made when it is first needed; until then what is there of its path must let it be
-/// made.
-fn standing(folder: &Path) -> Option<&Path> {
-    let mut folders = folder.ancestors().map(|folder| match folder.as_os_str().is_empty() {
-        true => Path::new("."),
-        false => folder,
-    });
-    // A link is there even where what it leads to is not.
-    folders.find(|folder| folder.symlink_metadata().is_ok())
-}
-
-/// Who makes a place one that can be written to: nobody writes into a file as into a folder.
-fn writer(there: &Path, setting: &str) -> String {
-    let here = std::env::current_dir().unwrap_or_default();
-    let whole = std::path::absolute(there).unwrap_or_else(|_unknown| here.join(there));
-    let whole = whole.display();
-    match there.is_dir() {
-        true => format!("let this user write {whole}, or set {setting}"),
-        false if !there.exists() => format!(
-            "{whole} is a link, and what it leads to is not there: make that folder, or set \
-             {setting} to another one"
-        ),
-        false => format!(
-            "{whole} is a file, and stands where a folder is needed: move it away, or set \
-             {setting} to another folder"
-        ),
-    }
-}
-
-/// Whether files can be made in a folder; else why not, as the system says it.
-fn writable(folder: &Path) -> Result<(), String> {
-    if !folder.is_dir() {
-        return Err(format!("{} is no folder", folder.display()));
-    }
-    access(folder, Access::WRITE_OK | Access::EXEC_OK)
-        .map_err(|errno| std::io::Error::from(errno).to_string())
 }
 
 /// `41 GiB`.
@@ -123,7 +73,7 @@ mod tests {
         let finding = found.first().unwrap();
         assert!(matches!(finding.level, crate::run::doctor::Level::Fail(_)), "{finding:?}");
         assert!(!finding.text.contains("can be written"), "{finding:?}");
-        // Whoever may not write there is told that; a superuser, that nothing can be kept there.
+        // Whoever may write there, a superuser say, could keep nothing there either.
         assert_eq!(finding.code, "report_dir", "{finding:?}");
         assert!(!finding.text.contains("free"), "{finding:?}");
     }

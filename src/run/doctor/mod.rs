@@ -138,6 +138,12 @@ pub async fn only_looks(db: &Database) -> Option<Finding> {
     database::only_looks(db).await
 }
 
+/// What to say of tables of tieout's that this login may not look at; nothing where they are not
+/// made yet.
+pub async fn out_of_sight(db: &Database) -> Option<Finding> {
+    database::out_of_sight(db).await
+}
+
 /// Whether stuck rows of what each mapping reads are the same rows in what it writes; nothing
 /// where they are, and where both are one.
 pub async fn written(db: &Database, mapped: &[SourceTable]) -> Vec<Finding> {

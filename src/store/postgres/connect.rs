@@ -14,6 +14,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, R
 
 use crate::store::error::{READ_ONLY_SESSIONS, StoreError};
 use crate::store::postgres::errors::{answered, failed, shown};
+use crate::store::postgres::schemas;
 use crate::store::settings::{DatabaseSettings, odd_address, shown_address};
 
 /// A connection that lay idle for longer is asked whether it still lives.
@@ -46,6 +47,7 @@ pub(super) async fn open(
     rehearses: bool,
 ) -> Result<(PgPool, String), StoreError> {
     let url = settings.address()?;
+    settings.check_search_path()?;
     let address = shown_address(url);
     let nonce = fresh_nonce();
     let words = session_words(settings, &nonce);
@@ -344,9 +346,7 @@ fn refused(error: sqlx::Error, address: &str) -> StoreError {
         code if code.starts_with("28") => StoreError::Refused { address, message },
         "3D000" => StoreError::Setting { field: "url".to_owned(), problem: message },
         "22023" if message.contains("search_path") => {
-            let how = "schemas stand between commas; one with a blank or a capital letter in its \
-                       name stands in double quotes";
-            let problem = format!("{message}: {how}");
+            let problem = format!("{message}: {}", schemas::HOW);
             StoreError::Setting { field: "search_path".to_owned(), problem }
         }
         _other => StoreError::Unreachable { address, source: error },

@@ -20,7 +20,7 @@ use crate::store::postgres::roles::RUN;
 use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::postgres::statements::Statements;
 use crate::store::postgres::transactions::begin_with;
-use crate::store::postgres::{PgStore, catalogue, foreseen, guards};
+use crate::store::postgres::{PgStore, catalogue, foreseen, guards, migrate};
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::{Column, QuotedIdent, SourceTable, TypeClass};
 use crate::store::tellers::is_pointer;
@@ -153,12 +153,15 @@ and exists (select from pg_class c where c.relname = 'tieout_journal' and c.relk
     and pg_table_is_visible(c.oid) and has_table_privilege(r.oid, c.oid, 'select'))
 order by 1";
 
-/// Roles for runs, whatever their prefix, that `db roles` made here.
+/// Roles for runs, whatever their prefix, that `db roles` made here: for tables that this role
+/// sees, or for those of a schema that it may not look into.
 const RUNS_BY: &str = "\
 select r.rolname::text from pg_roles r
 where r.rolname ~ '_run$' and not r.rolcanlogin and not r.rolsuper
 and exists (select from pg_class c where c.relname = 'tieout_journal' and c.relkind = 'r'
-    and pg_table_is_visible(c.oid) and has_table_privilege(r.oid, c.oid, 'insert'))
+    and (pg_table_is_visible(c.oid)
+        or c.relnamespace = (select n.oid from pg_namespace n where n.nspname = $1::text))
+    and has_table_privilege(r.oid, c.oid, 'insert'))
 order by r.rolname <> 'tieout_run', 1";
 
 /// Where this session fires no trigger, as a replica's applier does: the statements that undo it,
@@ -837,7 +840,14 @@ impl Inspect for PgStore {
         rights.silenced = texts(&self.pool, Sql::new(SILENCED)).await?;
         (rights.lacks, rights.needs) = lacks(&self.pool).await?;
         rights.looks_by = texts(&self.pool, Sql::new(LOOKS_BY)).await?;
-        rights.runs_by = texts(&self.pool, Sql::new(RUNS_BY)).await?;
+        let closed = migrate::closed(&self.pool).await?;
+        let mut sql = Sql::new(RUNS_BY);
+        sql.bind(closed.as_ref().map_or(String::new(), |schema| schema.name.clone()));
+        rights.runs_by = texts(&self.pool, sql).await?;
+        // Of tables that are not seen no other right is looked at.
+        if let Some(schema) = closed {
+            rights.lacks = vec![format!("usage on schema {}", schema.quoted)];
+        }
         Ok(rights)
     }
 

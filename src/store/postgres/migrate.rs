@@ -4,8 +4,9 @@ use sqlx::SqlSafeStr;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::postgres::PgPool;
 
-use crate::store::error::StoreError;
+use crate::store::error::{CLOSED_SCHEMA, StoreError};
 use crate::store::postgres::errors::{answered, failed};
+use crate::store::postgres::schemas;
 
 const TABLE: &str = "tieout_migrations";
 
@@ -53,7 +54,9 @@ pub(super) async fn migrate(pool: &PgPool) -> Result<(), StoreError> {
         let doing = "bringing tieout's tables up to date";
         match error {
             sqlx::migrate::MigrateError::Execute(error)
-            | sqlx::migrate::MigrateError::ExecuteMigration(error, _) => failed(doing)(error),
+            | sqlx::migrate::MigrateError::ExecuteMigration(error, _) => {
+                homeless(&error).unwrap_or_else(|| failed(doing)(error))
+            }
             other => {
                 let message = other.to_string();
                 StoreError::Query { doing, message, code: None, detail: None, asker: None }
@@ -81,20 +84,48 @@ pub(super) async fn state(pool: &PgPool) -> Result<(i64, i64), StoreError> {
 
 const READING: &str = "reading the schema's number";
 
-/// A schema of the search path that has tieout's tables, and that this login may not look into.
+/// What is wrong where the server knows no schema to make tables in.
+fn homeless(error: &sqlx::Error) -> Option<StoreError> {
+    answered(error).filter(|pg| pg.code() == "3F000")?;
+    let problem = "it leads to no schema that is there and that this login may use, so that \
+                   tieout's tables have no place"
+        .to_owned();
+    Some(StoreError::Setting { field: "search_path".to_owned(), problem })
+}
+
+/// A schema of the search path that has tieout's tables, and that this login may not look into: as
+/// it is called, and as SQL names it.
 const CLOSED: &str = "\
-select n.nspname::text from pg_class c join pg_namespace n on n.oid = c.relnamespace
+select n.nspname::text, quote_ident(n.nspname)
+from pg_class c join pg_namespace n on n.oid = c.relnamespace
 where c.relname = 'tieout_migrations' and not has_schema_privilege(n.oid, 'usage')
-and n.nspname = any (string_to_array(
-    replace(replace(current_setting('search_path'), '\"', ''), ', ', ','), ','))
+and n.nspname = any ($1) and to_regclass('tieout_migrations') is null
 limit 1";
 
-/// Refuses a schema that the server passes over for want of a right: the tables are there.
+/// A schema that the server passes over for want of a right, as if tieout's tables were not there.
+pub(super) struct Closed {
+    pub(super) name: String,
+    pub(super) quoted: String,
+}
+
+/// The schema of tieout's tables, where this login may not look into it.
+pub(super) async fn closed(pool: &PgPool) -> Result<Option<Closed>, StoreError> {
+    let path: String = sqlx::query_scalar("select current_setting('search_path')")
+        .fetch_one(pool)
+        .await
+        .map_err(failed(READING))?;
+    let closed: Option<(String, String)> = sqlx::query_as(CLOSED)
+        .bind(schemas::named(&path))
+        .fetch_optional(pool)
+        .await
+        .map_err(failed(READING))?;
+    Ok(closed.map(|(name, quoted)| Closed { name, quoted }))
+}
+
+/// Refuses a schema that this login may not look into: the tables are there.
 async fn see_schema(pool: &PgPool) -> Result<(), StoreError> {
-    let closed: Option<String> =
-        sqlx::query_scalar(CLOSED).fetch_optional(pool).await.map_err(failed(READING))?;
-    let Some(schema) = closed else { return Ok(()) };
-    let message = format!("permission denied for schema {schema}");
+    let Some(Closed { name, .. }) = closed(pool).await? else { return Ok(()) };
+    let message = format!("{CLOSED_SCHEMA}{name}");
     let code = Some("42501".to_owned());
     Err(StoreError::Query { doing: READING, message, code, detail: None, asker: None })
 }

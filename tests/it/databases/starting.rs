@@ -136,6 +136,11 @@ async fn a_role_that_may_not_write_is_refused() {
     let dry = shop.tieout(&["run", "--dry-run"]).await.ended(0);
     assert!(dry.stdout.contains("1 → succeeded"), "{}", dry.stdout);
     assert_eq!(shop.status(1).await, "processing");
+    let reading =
+        [&["runs", "list"][..], &["cases", "list"], &["audit", "verify"], &["files", "list"]];
+    for command in reading {
+        shop.tieout(command).await.ended(0);
+    }
     shop.raw.execute(&format!("drop owned by {role}; drop role {role}")).await;
 }
 
