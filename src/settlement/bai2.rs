@@ -4,7 +4,7 @@
 //! in the type code: 100 to 399 are credits, 400 to 699 debits, 700 to 799 loans, 890 no money, the
 //! others status; 900 to 999 are the bank's own (see `own`). Details are unsigned, statuses signed;
 //! no detail has the code of a balance (001 to 099), and one of no side that has no amount is a
-//! message and no entry. A detail may be one of many: those that are listed come to at most what
+//! message, which moves nothing. A detail may be one of many: those that are listed come to at most what
 //! the account says of its credits (100) and debits (400). A minus before a detail took it back, or
 //! the bank writes its debits and their sum so: where neither balances nor sums show which, nobody
 //! knows. Where there are balances, a sum of debits with a minus is believed only as they hold with
@@ -561,8 +561,7 @@ impl Bai2 {
             return;
         };
         match detail(record, account, self.entries.saturating_add(1)) {
-            Ok(None) => {}
-            Ok(Some(detail)) => {
+            Ok(detail) => {
                 self.entries = self.entries.saturating_add(1);
                 let told = account.own.hold(detail);
                 let details = account.own.overflow().into_iter().chain(told);
@@ -978,18 +977,18 @@ fn figures(record: &Record) -> Result<(u16, i64), Problem> {
     Ok((code, minor))
 }
 
-/// A 16; none where it is a message, which moves nothing.
-fn detail(record: &Record, account: &mut Account, number: u64) -> Result<Option<Detail>, Problem> {
+/// A 16. A message moves nothing.
+fn detail(record: &Record, account: &mut Account, number: u64) -> Result<Detail, Problem> {
     let (code, minor) = figures(record)?;
     let currency = account.currency.ok_or_else(|| {
         Problem::error(record.line, "16 currency", "one of its account or group", "none")
     })?;
     account.tell(record);
     let is_message = minor == 0 && (is_own(code) || direction(code).is_none());
-    if is_message {
-        return Ok(None);
-    }
-    let (way, warning) = account.take(record, code, minor);
+    let (way, warning) = match is_message {
+        true => (None, None),
+        false => account.take(record, code, minor),
+    };
     let at = after_funds(record, 2)?;
     let value_on = matches!(record.field(2), "V" | "v").then(|| yymmdd(record.field(3))).flatten();
     // Banks write a nought where they have none.
@@ -1017,8 +1016,8 @@ fn detail(record: &Record, account: &mut Account, number: u64) -> Result<Option<
     line.tag(TagKind::CustomerReference, record.field(at.saturating_add(1)));
     texts(&mut line, record, at.saturating_add(2));
     line.kind = kinds::booking(&line);
-    let own = Some((code, minor)).filter(|_| is_own(code));
-    Ok(Some(Detail { entry, line, warning, own }))
+    let own = Some((code, minor)).filter(|_| is_own(code) && !is_message);
+    Ok(Detail { entry, line, warning, own })
 }
 
 /// The text, and the codewords that some banks put into it, one a continuation.
@@ -1284,14 +1283,16 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_no_entry_and_a_nought_no_reference() {
+    fn a_message_moves_nothing_and_a_nought_is_no_reference() {
         for message in ["16,890,,,,,closed/", "16,890,0,,,,closed/", "16,910,,Z,,,rates/"] {
             let text = file(&[], &[("399", 500)]);
             let text = text.replace("49,500,3/", &format!("{message}\n49,500,4/"));
             let text = text.replace("1,5/", "1,6/").replace("1,7/", "1,8/");
             let found = inspected(&text);
             assert_eq!((found.state, found.sums.problems_total), (State::Ok, 0), "{message}");
-            assert_eq!((found.sums.entries, found.sums.lines), (1, 1), "{message}");
+            assert_eq!((found.sums.entries, found.sums.lines), (2, 2), "{message}");
+            let dollar = found.sums.totals.values().next().unwrap();
+            assert_eq!((dollar.credit_minor, dollar.debit_minor), (500, 0), "{message}");
         }
         let text = file(&[], &[("399", 500)]);
         assert_eq!(inspected(&text).sums.references.get(&TagKind::BankReference), None);
