@@ -195,9 +195,11 @@ fn objects(shown: &StoredInputs) -> impl Iterator<Item = &PspObject> {
     })
 }
 
-/// The one object that holds money; none where there are several.
+/// The one object of the row's tag that holds money; none where there are several.
 fn the_captured(shown: &StoredInputs) -> Option<&str> {
-    let captured = objects(shown).filter(|object| object.captured.is_some());
+    let tag = shown.row.tag.usable();
+    let is_own = |object: &&PspObject| tag.is_none() || object.tag.as_deref() == tag;
+    let captured = objects(shown).filter(|object| object.captured.is_some()).filter(is_own);
     let found: BTreeSet<&str> = captured.map(|object| object.reference.as_str()).collect();
     found.first().copied().filter(|_| found.len() == 1)
 }

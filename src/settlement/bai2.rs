@@ -4,12 +4,12 @@
 //! in the type code: 100 to 399 are credits, 400 to 699 debits, 700 to 799 loans, 890 no money, the
 //! others status; 900 to 999 are the bank's own (see `own`). Details are unsigned, statuses signed;
 //! no detail has the code of a balance (001 to 099), and one of no side that has no amount is a
-//! message, which moves nothing. A detail may be one of many: those that are listed come to at most what
-//! the account says of its credits (100) and debits (400). A minus before a detail took it back, or
-//! the bank writes its debits and their sum so: where neither balances nor sums show which, nobody
-//! knows. Where there are balances, a sum of debits with a minus is believed only as they hold with
-//! it. A code that has no side, or that the specification does not know, moves nothing unproven:
-//! one digit more makes a loan (795) or nothing (895) of a credit (195).
+//! message, which moves nothing. A detail may be one of many: those that are listed come to at most
+//! what the account says of its credits (100) and debits (400). A minus before a detail took it
+//! back, or the bank writes its debits and their sum so: where neither balances nor sums show
+//! which, nobody knows. Where there are balances, a sum of debits with a minus is believed only as
+//! they hold with it. A code that has no side, or that the specification does not know, moves
+//! nothing unproven: one digit more makes a loan (795) or nothing (895) of a credit (195).
 //!
 //! Continuations are written in more ways than the specification knows, also within one file. What
 //! reads them all: the fields of a record and its 88s are one list; where a type code is due, empty

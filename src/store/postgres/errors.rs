@@ -47,8 +47,9 @@ pub(super) fn calls_for(error: &sqlx::Error) -> Calls {
         // Cancelled, by a limit of time as well; a limit of the server's.
         "57" if code == "57014" => Calls::Apart,
         "54" => Calls::Apart,
-        // Data exceptions, integrity, raised exceptions, external routines, check options.
-        "22" | "23" | "P0" | "38" | "39" | "44" | "2F" => Calls::FindGuilty,
+        // Data exceptions, integrity, triggers that change what is being changed, raised
+        // exceptions, external routines, check options.
+        "22" | "23" | "27" | "P0" | "38" | "39" | "44" | "2F" => Calls::FindGuilty,
         // Resources, operators and the server itself. What ends the connection is no row's.
         "53" | "55" | "57" | "58" | "08" | "25" | "XX" => match error.severity() {
             PgSeverity::Error => Calls::Server,

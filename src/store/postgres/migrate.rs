@@ -38,7 +38,21 @@ pub(super) const MIGRATIONS: &[(i64, &str, &str)] = &[
     (23, "rejected", include_str!("../../../migrations/postgres/0023_rejected_by_people.sql")),
 ];
 
+/// tieout's tables are brought up to date where they are, be it that another schema comes first by
+/// now: a second set of them would know nothing of what was decided and paused.
+const WHERE_THEY_ARE: &str = "\
+select set_config('search_path', quote_ident(n.nspname) || ', ' || current_setting('search_path'), \
+ false)
+from pg_class c join pg_namespace n on n.oid = c.relnamespace
+where c.oid = to_regclass('tieout_migrations') and n.nspname is distinct from current_schema()";
+
 pub(super) async fn migrate(pool: &PgPool) -> Result<(), StoreError> {
+    see_schema(pool).await?;
+    let doing = "bringing tieout's tables up to date";
+    let mut connection = pool.acquire().await.map_err(failed(doing))?;
+    // Its path is no other statement's.
+    connection.close_on_drop();
+    sqlx::query(WHERE_THEY_ARE).execute(&mut *connection).await.map_err(failed(doing))?;
     let migrations = MIGRATIONS.iter().map(|(number, name, text)| {
         Migration::new(
             *number,
@@ -50,17 +64,14 @@ pub(super) async fn migrate(pool: &PgPool) -> Result<(), StoreError> {
     });
     let mut migrator = Migrator::with_migrations(migrations.collect());
     migrator.dangerous_set_table_name(TABLE);
-    migrator.run(pool).await.map_err(|error| {
-        let doing = "bringing tieout's tables up to date";
-        match error {
-            sqlx::migrate::MigrateError::Execute(error)
-            | sqlx::migrate::MigrateError::ExecuteMigration(error, _) => {
-                homeless(&error).unwrap_or_else(|| failed(doing)(error))
-            }
-            other => {
-                let message = other.to_string();
-                StoreError::Query { doing, message, code: None, detail: None, asker: None }
-            }
+    migrator.run(&mut *connection).await.map_err(|error| match error {
+        sqlx::migrate::MigrateError::Execute(error)
+        | sqlx::migrate::MigrateError::ExecuteMigration(error, _) => {
+            homeless(&error).unwrap_or_else(|| failed(doing)(error))
+        }
+        other => {
+            let message = other.to_string();
+            StoreError::Query { doing, message, code: None, detail: None, asker: None }
         }
     })
 }
@@ -68,12 +79,20 @@ pub(super) async fn migrate(pool: &PgPool) -> Result<(), StoreError> {
 /// (found, wanted).
 pub(super) async fn state(pool: &PgPool) -> Result<(i64, i64), StoreError> {
     let wanted = MIGRATIONS.last().map_or(0, |(number, ..)| *number);
-    let found =
-        sqlx::query_scalar("select coalesce(max(version), 0) from tieout_migrations where success")
-            .fetch_one(pool)
-            .await;
+    let found: Result<(i64, String), sqlx::Error> = sqlx::query_as(
+        "select coalesce(max(version), 0), current_setting('search_path') from tieout_migrations \
+         where success",
+    )
+    .fetch_one(pool)
+    .await;
     match found {
-        Ok(found) => Ok((found, wanted)),
+        Ok((found, path)) => {
+            // Of several schemas the server may have passed over the one that is meant.
+            if schemas::named(&path).len() > 1 {
+                see_schema(pool).await?;
+            }
+            Ok((found, wanted))
+        }
         Err(error) if answered(&error).is_some_and(|pg| pg.code() == "42P01") => {
             see_schema(pool).await?;
             Ok((0, wanted))
@@ -93,14 +112,17 @@ fn homeless(error: &sqlx::Error) -> Option<StoreError> {
     Some(StoreError::Setting { field: "search_path".to_owned(), problem })
 }
 
-/// A schema of the search path that has tieout's tables, and that this login may not look into: as
-/// it is called, and as SQL names it.
+/// A schema of the search path that has tieout's tables before any other, and that this login may
+/// not look into: as it is called, and as SQL names it.
 const CLOSED: &str = "\
 select n.nspname::text, quote_ident(n.nspname)
 from pg_class c join pg_namespace n on n.oid = c.relnamespace
 where c.relname = 'tieout_migrations' and not has_schema_privilege(n.oid, 'usage')
-and n.nspname = any ($1) and to_regclass('tieout_migrations') is null
-limit 1";
+and n.nspname = any ($1) and (to_regclass('tieout_migrations') is null
+ or array_position($1, n.nspname::text) < (select array_position($1, s.nspname::text)
+  from pg_class t join pg_namespace s on s.oid = t.relnamespace
+  where t.oid = to_regclass('tieout_migrations')))
+order by array_position($1, n.nspname::text) limit 1";
 
 /// A schema that the server passes over for want of a right, as if tieout's tables were not there.
 pub(super) struct Closed {

@@ -72,7 +72,7 @@ impl Deciding<'_> {
         let card = card("Proposed")
             .at("id", "proposed")
             .then(said(proposal))
-            .then(keeps.map(|keeps| small(format!("The status is written; {keeps}."))));
+            .then(keeps.map(|keeps| small(format!("The status would be written; {keeps}."))));
         let is_own = proposal.proposed_by == self.person.name;
         let approve = self
             .form(Act::Approve, Some(proposal))

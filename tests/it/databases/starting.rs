@@ -144,6 +144,36 @@ async fn a_role_that_may_not_write_is_refused() {
     shop.raw.execute(&format!("drop owned by {role}; drop role {role}")).await;
 }
 
+/// Two sets of tieout's tables would know nothing of each other: what one decided or paused is free
+/// for the other.
+#[tokio::test]
+async fn tables_are_made_once_and_looked_for_where_they_were_made() {
+    let mut shop = shop_with(Words::default(), 1..=1).await;
+    let sets = "select n.nspname::text from pg_class c \
+                join pg_namespace n on n.oid = c.relnamespace \
+                where c.relname = 'tieout_checks' order by 1";
+    // A schema of the login's own name comes first in the usual path.
+    shop.raw.execute("create schema postgres").await;
+    shop.tieout(&["db", "migrate"]).await.ended(0);
+    assert_eq!(shop.texts(sets).await, ["public"]);
+    // One that has a set of its own, and that the login may not look into, is not passed over.
+    let role = role(&shop).await;
+    shop.raw
+        .execute(&format!(
+            "create schema meant; create table meant.tieout_migrations (n integer); \
+             alter role {role} set search_path = meant, public"
+        ))
+        .await;
+    let url = address_of(&shop, &role);
+    go_through(&mut shop, url);
+    for command in [&["run"][..], &["db", "status"], &["db", "migrate"]] {
+        let ran = shop.tieout(command).await.ended(12);
+        assert!(ran.stderr.contains("permission denied for schema meant"), "{}", ran.stderr);
+    }
+    assert_eq!(shop.status(1).await, "processing");
+    shop.raw.execute(&format!("drop owned by {role}; drop role {role}")).await;
+}
+
 #[tokio::test]
 async fn row_level_security_on_the_role_is_refused() {
     let mut shop = shop_with(Words::default(), 1..=2).await;

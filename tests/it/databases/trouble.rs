@@ -197,6 +197,24 @@ async fn what_a_rows_trigger_meets_is_that_rows() {
     shop.check(false).await;
 }
 
+/// A row's trigger may write to another row of the same statement: then they are written apart.
+#[tokio::test]
+async fn a_row_whose_trigger_writes_to_another_holds_up_none() {
+    let shop = shop_with(Words::default(), 1..=5).await;
+    shop.raw
+        .execute(
+            "create function trouble() returns trigger language plpgsql as $$ begin \
+                 if new.id = 2 then update payments set psp_ref = psp_ref where id = 5; end if; \
+                 return new; end $$; \
+             create trigger trouble before update on payments \
+                 for each row execute function trouble()",
+        )
+        .await;
+    shop.run().await.ended(0);
+    assert_paid_once(&shop, 1..=5).await;
+    shop.check(false).await;
+}
+
 /// A run of rows 1 to 5 pays all but the second, and makes no case of that one.
 async fn the_second_of_five_is_left(shop: &Shop) {
     let ran = shop.run().await;
