@@ -349,6 +349,11 @@ impl Fitter<'_> {
             self.err(field, format!("there is no `{name}`"), expected);
             return None;
         };
+        if let Some(schema) = &relation.closed {
+            let expected = format!("`grant usage on schema {schema} to {THIS_ROLE};` by its owner");
+            let problem = format!("this role may not look into the schema of {}", relation.name);
+            self.err_of(Mend::Rights, field, problem, expected);
+        }
         if !relation.may_read {
             let expected = format!("grant select on {} to this role", relation.name);
             let problem = format!("this role may not read {}", relation.name);

@@ -29,6 +29,7 @@ pub fn payments() -> Relation {
         updatable: true,
         hidden: Vec::new(),
         may_read: true,
+        closed: None,
         columns: vec![
             column("id", "bigint", TypeClass::Integer),
             column("tenant", "text", TypeClass::Text),

@@ -149,6 +149,8 @@ pub struct Relation {
     pub hidden: Vec<Hidden>,
     /// The role may read it.
     pub may_read: bool,
+    /// Its schema, where the role may not look into that, whatever it may do with what is there.
+    pub closed: Option<QuotedIdent>,
     /// Its columns in their order.
     pub columns: Vec<Column>,
     /// Column sets of its unique indexes without a condition (for a view: of its base table).

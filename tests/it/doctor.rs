@@ -2251,6 +2251,60 @@ async fn a_mapped_column_that_the_login_may_not_read_is_named() {
     shop.raw.execute(&format!("drop owned by {role}; drop role {role}")).await;
 }
 
+/// The catalogue shows a table to whoever may not look into its schema, and no run can read it. By
+/// a name alone, too, though the server passes over such a schema of the search path.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schema_of_a_mapped_table_that_the_login_may_not_look_into_is_named() {
+    let shop = healthy(Engine::Postgres, Words::default()).await;
+    let role = format!("t_{}", uuid::Uuid::now_v7().simple());
+    shop.raw
+        .execute(&format!(
+            "create schema bills; alter table payments set schema bills; \
+             create schema books; create view books.payments as select * from bills.payments; \
+             create role {role} login; \
+             grant select, insert, update on all tables in schema public, bills, books to {role}; \
+             grant usage on all sequences in schema public to {role}; \
+             alter role {role} set search_path = \"$user\", public, bills"
+        ))
+        .await;
+    rewrite(&shop, "postgres@", &format!("{role}@"));
+    let mut read = "\"payments\"".to_owned();
+    let connect = ["config", "check", "--connect"];
+    for (now, field, closed) in [
+        ("\"payments\"", "read", "bills"),
+        ("\"bills.payments\"", "read", "bills"),
+        ("\"books.payments\"\nwrite = \"bills.payments\"", "read", "books"),
+        ("\"books.payments\"\nwrite = \"bills.payments\"", "write", "bills"),
+    ] {
+        rewrite(&shop, &format!("read = {read}"), &format!("read = {now}"));
+        read = now.to_owned();
+        let other = if closed == "bills" { "books" } else { "bills" };
+        shop.raw
+            .execute(&format!(
+                "revoke usage on schema {closed} from {role}; \
+                 grant usage on schema {other} to {role}"
+            ))
+            .await;
+        let lacks =
+            format!("{field}: this role may not look into the schema of \"{closed}\".\"payments\"");
+        let grant = format!("grant usage on schema \"{closed}\" to \"{role}\";");
+        let ran = doctor(&shop).await;
+        let (what, state, text, next) = finding(&ran, "mapping");
+        assert_eq!((what.as_str(), state.as_str(), ran.code), ("payments", "fail", Some(10)));
+        assert!(text.contains(&lacks) && text.contains(&grant), "{text}");
+        assert!(next.contains("the owner of the tables grants"), "{next}");
+        has_none(&ran, "table");
+        for words in [&connect[..], &["run"], &["run", "--dry-run"]] {
+            let said = shop.tieout(words).await.ended(10).stderr;
+            let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(said.contains(&lacks) && said.contains(&grant), "{words:?}: {said}");
+        }
+        shop.raw.execute(&grant).await;
+        shop.tieout(&connect).await.ended(0);
+    }
+    shop.raw.execute(&format!("drop owned by {role}; drop role {role}")).await;
+}
+
 /// Who only looks lacks what a run needs, and needs none of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_login_for_looking_is_told_as_one() {

@@ -28,6 +28,7 @@ struct Found {
     updatable: bool,
     hidden: Vec<FoundHidden>,
     may_read: bool,
+    may_enter: bool,
     writes_alone: bool,
     rule: Option<String>,
     columns: Vec<FoundColumn>,
@@ -82,12 +83,16 @@ struct FoundIndex {
 /// view reads as well, however many views lie between: for the owner of the view that reads it, or
 /// for whoever asks, where that view says so (`security_invoker`). What a view reads and does not
 /// write is only read.
+///
+/// A name without a schema that is nowhere to be seen is looked for in those of the search path
+/// that the server passes over, since this role may not look into them.
 const RELATIONS: &str = "\
 select n.place, json_build_object(
     'schema', s.nspname, 'name', c.relname, 'kind', c.relkind,
     'updatable', (pg_relation_is_updatable(c.oid, true) & 4) = 4,
     'hidden', /*hidden*/,
     'may_read', has_table_privilege(c.oid, 'select') or has_any_column_privilege(c.oid, 'select'),
+    'may_enter', has_schema_privilege(s.oid, 'usage'),
     'writes_alone', c.relkind in ('r', 'p') and not c.relhasrules
         and (c.relkind = 'p' or not exists (select from pg_inherits i where i.inhparent = c.oid))
         and not exists (select from pg_trigger g
@@ -145,7 +150,11 @@ select n.place, json_build_object(
 from unnest($1::text[], $2::text[]) with ordinality as n(schema, name, place)
 join pg_class c on c.relname = n.name and c.relkind in ('r', 'p', 'v', 'm', 'f')
 join pg_namespace s on s.oid = c.relnamespace
-where case when n.schema is null then pg_table_is_visible(c.oid) else s.nspname = n.schema end";
+where case when n.schema is not null then s.nspname = n.schema
+    else pg_table_is_visible(c.oid)
+        or to_regclass(quote_ident(n.name)) is null and not has_schema_privilege(s.oid, 'usage')
+            and s.nspname in (select trim(both '\" ' from p) from unnest(string_to_array(
+                replace(current_setting('search_path'), '$user', current_user), ',')) as p) end";
 
 /// The places of [`RELATIONS`], each with what stands there for plain tables, and what for views
 /// and for relations with rules or row-level security. A session opens each catalogue for the first
@@ -308,14 +317,15 @@ async fn name_role(
     connection: &mut PgConnection,
     errors: &mut [MappingError],
 ) -> Result<(), StoreError> {
-    if !errors.iter().any(|error| error.mend == Mend::Sight) {
+    let names_it = |error: &MappingError| error.expected.contains(THIS_ROLE);
+    if !errors.iter().any(names_it) {
         return Ok(());
     }
     let sql = Sql::new("select current_user::text");
     let rows = sql.fetch(connection).await.map_err(failed(READING))?;
     let Some(row) = rows.first() else { return Ok(()) };
     let role = format!("\"{}\"", Cells::new(row, READING).text(0)?.replace('"', "\"\""));
-    for error in errors.iter_mut().filter(|error| error.mend == Mend::Sight) {
+    for error in errors.iter_mut().filter(|error| names_it(error)) {
         error.expected = error.expected.replace(THIS_ROLE, &role);
     }
     Ok(())
@@ -370,11 +380,13 @@ fn leave_writing_out(catalogue: &mut Catalogue) -> bool {
     }
     if let Some(history) = &mut catalogue.history {
         history.hidden.clear();
+        history.closed = None;
     }
     let read = catalogue.read.as_ref().map(|read| &read.name);
     match &mut catalogue.write {
-        Some(write) if read != Some(&write.name) && !write.may_read => {
+        Some(write) if read != Some(&write.name) && (!write.may_read || write.closed.is_some()) => {
             write.may_read = true;
+            write.closed = None;
             write.hidden.clear();
             true
         }
@@ -577,6 +589,7 @@ fn relation(found: &Found, inserted: bool) -> Relation {
         updatable: found.updatable,
         hidden: found.hidden.iter().map(hidden).collect(),
         may_read: found.may_read || inserted,
+        closed: (!found.may_enter).then(|| QuotedIdent::of_catalogue(&found.schema)),
         columns: found.columns.iter().map(|column| self::column(column, inserted)).collect(),
         unique_keys: unique
             .map(|index| index.columns.iter().flatten().cloned().collect())

@@ -34,10 +34,10 @@ const RECORD: usize = 800;
 const REFERENCE: usize = 160;
 
 /// An array that is bound, its element's type, and its name in [`unnested`].
-pub(super) type Column = (String, &'static str, &'static str);
+type Column = (String, &'static str, &'static str);
 
 /// Arrays of one length as the rows `u`.
-pub(super) fn unnested(columns: &[Column]) -> String {
+fn unnested(columns: &[Column]) -> String {
     let arrays: Vec<String> =
         columns.iter().map(|(place, of, _)| format!("{place}::{of}[]")).collect();
     let names: Vec<&str> = columns.iter().map(|(_, _, name)| *name).collect();

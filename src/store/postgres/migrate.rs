@@ -47,7 +47,7 @@ from pg_class c join pg_namespace n on n.oid = c.relnamespace
 where c.oid = to_regclass('tieout_migrations') and n.nspname is distinct from current_schema()";
 
 pub(super) async fn migrate(pool: &PgPool) -> Result<(), StoreError> {
-    see_schema(pool).await?;
+    see_schema(pool, &search_path(pool).await?).await?;
     let doing = "bringing tieout's tables up to date";
     let mut connection = pool.acquire().await.map_err(failed(doing))?;
     // Its path is no other statement's.
@@ -89,12 +89,12 @@ pub(super) async fn state(pool: &PgPool) -> Result<(i64, i64), StoreError> {
         Ok((found, path)) => {
             // Of several schemas the server may have passed over the one that is meant.
             if schemas::named(&path).len() > 1 {
-                see_schema(pool).await?;
+                see_schema(pool, &path).await?;
             }
             Ok((found, wanted))
         }
         Err(error) if answered(&error).is_some_and(|pg| pg.code() == "42P01") => {
-            see_schema(pool).await?;
+            see_schema(pool, &search_path(pool).await?).await?;
             Ok((0, wanted))
         }
         Err(error) => Err(failed(READING)(error)),
@@ -132,12 +132,17 @@ pub(super) struct Closed {
 
 /// The schema of tieout's tables, where this login may not look into it.
 pub(super) async fn closed(pool: &PgPool) -> Result<Option<Closed>, StoreError> {
-    let path: String = sqlx::query_scalar("select current_setting('search_path')")
-        .fetch_one(pool)
-        .await
-        .map_err(failed(READING))?;
+    closed_of(pool, &search_path(pool).await?).await
+}
+
+async fn search_path(pool: &PgPool) -> Result<String, StoreError> {
+    let path = sqlx::query_scalar("select current_setting('search_path')").fetch_one(pool).await;
+    path.map_err(failed(READING))
+}
+
+async fn closed_of(pool: &PgPool, path: &str) -> Result<Option<Closed>, StoreError> {
     let closed: Option<(String, String)> = sqlx::query_as(CLOSED)
-        .bind(schemas::named(&path))
+        .bind(schemas::named(path))
         .fetch_optional(pool)
         .await
         .map_err(failed(READING))?;
@@ -145,8 +150,8 @@ pub(super) async fn closed(pool: &PgPool) -> Result<Option<Closed>, StoreError> 
 }
 
 /// Refuses a schema that this login may not look into: the tables are there.
-async fn see_schema(pool: &PgPool) -> Result<(), StoreError> {
-    let Some(Closed { name, .. }) = closed(pool).await? else { return Ok(()) };
+async fn see_schema(pool: &PgPool, path: &str) -> Result<(), StoreError> {
+    let Some(Closed { name, .. }) = closed_of(pool, path).await? else { return Ok(()) };
     let message = format!("{CLOSED_SCHEMA}{name}");
     let code = Some("42501".to_owned());
     Err(StoreError::Query { doing: READING, message, code, detail: None, asker: None })

@@ -176,6 +176,7 @@ pub(super) async fn relation(
         updatable,
         hidden: Vec::new(),
         may_read: true,
+        closed: None,
         columns,
         unique_keys,
         nullable,
