@@ -6,6 +6,8 @@
 //! amount's. A running balance decides between a sign and its opposite, and then proves every row.
 //! Whatever stays open makes the file an unknown format, and [`seen`] says what to describe.
 
+use std::collections::BTreeSet;
+
 use crate::model::money::Currency;
 use crate::model::settlement::{EntryStatus, Problem, TagKind};
 use crate::settlement::Parse;
@@ -238,6 +240,8 @@ fn without_currency(name: &str) -> (String, Option<Currency>) {
     match Currency::parse(code) {
         Ok(currency) if code.len() == 3 => {
             let bare = stem.strip_suffix(" in").or_else(|| stem.strip_suffix(" en"));
+            // `paid in gbp` is money that came in.
+            let bare = bare.filter(|_| !words::is_known(stem));
             (bare.unwrap_or(stem).to_owned(), Some(currency))
         }
         _word => (name.to_owned(), None),
@@ -409,7 +413,8 @@ fn currency_above(head: &str, layout: &Layout) -> Option<Currency> {
         let alone = || words::currency_below(row, below?);
         let one =
             words::declared_currency(row).or_else(alone).or_else(|| words::titled_currency(row));
-        one.into_iter().chain(words::currencies_within(row))
+        let euro = || Currency::parse("EUR").ok().filter(|_| words::is_in_euros(row));
+        one.or_else(euro).into_iter().chain(words::currencies_within(row))
     });
     let said: Vec<Currency> = said.collect();
     let balances = || {
@@ -529,9 +534,25 @@ impl Inference<'_> {
         Some(table)
     }
 
+    /// The column of pockets, each with a balance of its own, where the rows are of several: in
+    /// exports that say of each row whether it was booked, and what was taken.
+    fn pockets_at(&self) -> Option<usize> {
+        let roles = self.roles;
+        let is_such = roles.balance.is_some() && roles.fee.is_some() && !roles.statuses.is_empty();
+        let at = only(&self.layout.names, words::POCKETS).filter(|_| is_such)?;
+        (self.pockets(at).len() > 1).then_some(at)
+    }
+
+    fn pockets(&self, at: usize) -> BTreeSet<&str> {
+        self.dated().filter_map(|row| row.get(at)).map(String::as_str).collect()
+    }
+
     /// The own account: where another side is named, only a column that says the same in each row
     /// and does not stand behind that name.
     fn account(&self) -> Option<usize> {
+        if let Some(at) = self.pockets_at() {
+            return Some(at);
+        }
         let Some(at) = self.roles.account else { return self.leading_account() };
         let names = &self.layout.names;
         let is = |at: usize, known: &[&str]| {
@@ -659,10 +680,11 @@ impl Inference<'_> {
         near.zip(other).is_some_and(|(near, other)| other < near)
     }
 
-    /// The currency that every amount carries: the sign of the euro, or the same code.
+    /// The currency that every amount carries: the sign of the euro or the pound, or the same code.
     fn in_amounts(&self) -> Option<Currency> {
-        let amount = self.roles.amount?;
-        let mut values = self.values(amount).map(currency_within);
+        let sides = self.roles.sides.map(|(debit, credit)| [debit, credit]);
+        let columns = self.roles.amount.into_iter().chain(sides.into_iter().flatten());
+        let mut values = columns.flat_map(|at| self.values(at)).map(currency_within);
         let first = values.next()??;
         values.all(|other| other == Some(first)).then_some(first)
     }
@@ -843,20 +865,39 @@ impl Inference<'_> {
             return false;
         };
         let at = (amount.saturating_sub(1), balance);
-        let less = self.chain(at, currency, numerals, |row, minor| {
+        let less = self.chains(at, currency, numerals, |row, minor| {
             let taken = row.get(fee).and_then(|text| numerals.read(text, currency).ok());
             minor.saturating_sub(taken.unwrap_or(0))
         });
-        let plain = self.chain(at, currency, numerals, |_row, minor| minor);
-        !plain.ties() && less.proves()
+        let plain = self.chains(at, currency, numerals, |_row, minor| minor);
+        plain.iter().zip(&less).any(|(plain, less)| !plain.ties() && less.proves())
     }
 
-    /// The balances that the booked rows of a currency say, and what `of` makes of their amounts.
+    /// The balances that the booked rows of a currency say, by pocket where there are several, and
+    /// what `of` makes of their amounts.
+    fn chains(
+        &self,
+        at: (usize, usize),
+        currency: Currency,
+        numerals: Numerals,
+        of: impl Fn(&[String], i64) -> i64,
+    ) -> Vec<Chain> {
+        let Some(pocket) = self.pockets_at() else {
+            return vec![self.chain(at, currency, numerals, |_row| true, of)];
+        };
+        let one = |name: &str| {
+            let is_own = |row: &[String]| row.get(pocket).is_some_and(|own| own == name);
+            self.chain(at, currency, numerals, is_own, &of)
+        };
+        self.pockets(pocket).into_iter().map(one).collect()
+    }
+
     fn chain(
         &self,
         (amount, balance): (usize, usize),
         currency: Currency,
         numerals: Numerals,
+        is_of_pocket: impl Fn(&[String]) -> bool,
         of: impl Fn(&[String], i64) -> i64,
     ) -> Chain {
         let order = self.order();
@@ -866,7 +907,7 @@ impl Inference<'_> {
             let code = of_row.and_then(|at| row.get(at));
             code.is_none_or(|code| Currency::parse_any(code).is_ok_and(|own| own == currency))
         };
-        let counts = |row: &[String]| self.is_booked(row) && is_own(row);
+        let counts = |row: &[String]| self.is_booked(row) && is_own(row) && is_of_pocket(row);
         for (line, row) in (1_u64..).zip(self.rows).filter(|(_, row)| counts(row)) {
             let read = |at: usize| numerals.read(row.get(at)?, currency).ok();
             if let Some(minor) = read(amount) {
@@ -885,17 +926,22 @@ impl Inference<'_> {
             return false;
         };
         let at = (amount.saturating_sub(1), balance);
-        let chain = |sign: i64| {
-            self.chain(at, currency, numerals, |_row, minor| minor.saturating_mul(sign))
+        let chains = |sign: i64| {
+            self.chains(at, currency, numerals, |_row, minor| minor.saturating_mul(sign))
         };
-        !chain(1).proves() && chain(-1).shows_signs()
+        let is_plain = chains(1).iter().any(Chain::proves);
+        !is_plain && chains(-1).iter().any(Chain::shows_signs)
     }
 }
 
-/// The sign of the euro, or the code of a currency before or behind an amount.
+/// The sign of the euro or the pound, or the code of a currency before or behind an amount. Other
+/// pounds have another sign, or a letter beside it.
 fn currency_within(text: &str) -> Option<Currency> {
     if text.contains('€') {
         return Currency::parse("EUR").ok();
+    }
+    if text.contains('£') && !text.contains(char::is_alphabetic) {
+        return Currency::parse("GBP").ok();
     }
     let is_code = |word: &&str| word.len() == 3 && word.bytes().all(|b| b.is_ascii_uppercase());
     // Some write it without a blank: `12,00EUR`.
@@ -1029,6 +1075,114 @@ mod tests {
         ] {
             assert_eq!(sums(text), ok(code, 100_000, 510), "{text}");
         }
+    }
+
+    #[test]
+    fn exports_of_cards_and_of_central_europe_are_read() {
+        for (code, text) in [
+            (
+                "EUR",
+                "Belegdatum;Wertstellung;Status;Beschreibung;Umsatztyp;Betrag (€);\
+                 Fremdwährungsbetrag\n26.09.26;28.09.26;Gebucht;a;x;-5,10 €;\n\
+                 22.09.26;22.09.26;Gebucht;b;x;1.000,00 €;\n",
+            ),
+            (
+                "EUR",
+                "Umsatz getätigt von;Belegdatum;Buchungsdatum;Originalbetrag;Originalwährung;\
+                 Umrechnungskurs;Buchungsbetrag;Buchungswährung;Transaktionsbeschreibung\n\
+                 1;26.09.26;28.09.26;-6,09;USD;1,20;-5,10;EUR;a\n\
+                 1;22.09.26;22.09.26;1000,00;EUR;1,00;1000,00;EUR;b\n",
+            ),
+            (
+                "EUR",
+                "Movimientos de la cuenta ES12 3456;;;;;\nImportes expresados en euros;;;;;\n\
+                 Fecha;Fecha valor;Movimiento;Más datos;Importe;Saldo\n\
+                 03/09/2026;03/09/2026;a;x;-5,10;1.094,90\n13/09/2026;13/09/2026;b;;1.000,00;\
+                 2.094,90\n",
+            ),
+            (
+                "RON",
+                "Data tranzactiei;Descriere;Suma debit;Suma credit;Valuta\n\
+                 02.07.2026;a;5,10;;RON\n05.07.2026;b;;1.000,00;RON\n",
+            ),
+            (
+                "EUR",
+                "Datum knjiženja;Datum valute;Opis;Iznos;Valuta;Saldo\n\
+                 15.01.2026;15.01.2026;a;-5,10;EUR;94,90\n\
+                 16.01.2026;16.01.2026;b;1.000,00;EUR;1.094,90\n",
+            ),
+            (
+                "GBP",
+                "Date,Description,Paid out (GBP),Paid in (GBP),Balance (GBP)\n\
+                 14 Sep 2026,a,5.10,,94.90\n15 Sep 2026,b,,1000.00,1094.90\n",
+            ),
+            (
+                "GBP",
+                "Date,Description,Paid out,Paid in,Balance\n14 Sep 2026,a,£5.10,,£94.90\n\
+                 15 Sep 2026,b,,\"£1,000.00\",\"£1,094.90\"\n",
+            ),
+        ] {
+            assert_eq!(sums(text), ok(code, 100_000, 510), "{text}");
+        }
+        let pounds = "Date,Description,Paid out,Paid in\n14 Sep 2026,a,£5.10,\n\
+                      15 Sep 2026,b,,E£1000.00\n";
+        assert_eq!(look(pounds).state, State::UnknownFormat, "another pound");
+    }
+
+    /// Each pocket of a holder has a balance of its own, and fees that go out besides.
+    #[test]
+    fn balances_are_followed_by_pocket() {
+        let head = "Type,Product,Started Date,Completed Date,Description,Amount,Fee,Currency,\
+                    State,Balance\n";
+        let row = |product: &str, day: &str, rest: &str| {
+            format!("Transfer,{product},{day} 08:00:00,{day} 08:00:04,x,{rest}\n")
+        };
+        let text = |second: &str| {
+            let rows = [
+                row("Current", "2026-07-01", "5000.00,0.00,CZK,COMPLETED,5000.00"),
+                row("Savings", "2026-07-02", "0.17,0.00,CZK,COMPLETED,0.17"),
+                row("Current", "2026-07-12", "-1000.00,7.00,CZK,COMPLETED,3993.00"),
+                row("Savings", "2026-07-13", second),
+                row("Current", "2026-07-20", "-54.00,0.00,CZK,COMPLETED,3939.00"),
+            ];
+            format!("{head}{}", rows.concat())
+        };
+        let whole = text("-0.17,0.00,CZK,COMPLETED,0.00");
+        assert_eq!(sums(&whole), ok("CZK", 500_017, 106_117));
+        let broken = text("-0.17,0.00,CZK,COMPLETED,0.10");
+        let found = look(&broken);
+        assert_eq!(found.state, State::Quarantined, "{:?}", found.sums.problems);
+    }
+
+    #[test]
+    fn balances_beside_and_among_the_rows_hold() {
+        let fio = |closing: &str| {
+            look(&format!(
+                "accountId;2900123456\nPočáteční stav účtu k 01.03.2026;1000.00\n\
+                 Koncový stav účtu k 31.03.2026;{closing}\n\nID operace;Datum;Objem;Měna;Zpráva \
+                 pro příjemce\n1;03.03.2026;27,70;EUR;a\n2;15.03.2026;-9,90;EUR;b\n"
+            ))
+        };
+        assert_eq!(fio("1017.80").state, State::Ok);
+        assert_eq!(fio("1027.70").state, State::Quarantined);
+        let rabobank = |rows: &[&str]| {
+            let head = "IBAN/BBAN,Ccy,Date,Amount,Bal After Bkng,Description-1\n";
+            look(&format!("{head}{}", rows.concat()))
+        };
+        let row = [
+            "NL20INGB0001234567,EUR,2026-07-01,\"+442,98\",\"+3436,04\",a\n",
+            "NL20INGB0001234567,EUR,2026-07-02,\"-30,00\",\"+3406,04\",b\n",
+            "NL20INGB0001234567,EUR,2026-07-13,\"-5,00\",\"+3401,04\",c\n",
+        ];
+        assert_eq!(rabobank(&row).state, State::Ok);
+        assert_eq!(rabobank(&[row[0], row[2]]).state, State::Quarantined, "a row is lost");
+        let starling = look(
+            "Date,Counter Party,Reference,Type,Amount (GBP),Balance (GBP)\n\
+             01/09/2026,Opening Balance,,,0.00,1000.00\n02/09/2026,a,x,y,-12.34,987.66\n\
+             13/09/2026,b,x,y,2000.00,2987.66\n",
+        );
+        let booked = starling.sums.booked.values().next().unwrap();
+        assert_eq!((booked.credits, booked.debits), (1, 1), "{:?}", starling.sums.problems);
     }
 
     #[test]

@@ -39,6 +39,9 @@ pub const DATE: &[&str] = &[
     "dátum zúčtovania",
     "datum knjiženja",
     "datum izvršenja",
+    "datum izvrsenja",
+    "datum zuctovani",
+    "datum verrekening",
     "bokföringsdag",
     "bokföringsdatum",
     "bokförd",
@@ -85,10 +88,16 @@ pub const DATE: &[&str] = &[
     "päivämäärä",
     "tarih",
     "işlem tarihi",
+    "data tranzactiei",
+    "data tranzacției",
+    "data tranzacţiei",
+    "tranzakció dátuma",
     "date de transaction",
     "utført dato",
     "transaktions datum",
     "dátum",
+    // When a card was used.
+    "belegdatum",
     // Of a row; beside another day of it, it may be the end of what was paid for.
     "date de fin",
     // Some tell no other one.
@@ -179,7 +188,11 @@ pub const AMOUNT: &[&str] = &[
     "objem",
     "zaúčtovaná částka",
     "összeg",
+    "tranzakció összege",
     "transaktionsbetrag",
+    "buchungsbetrag",
+    "iznos",
+    "monto",
     "credit debit amount",
 ];
 
@@ -232,7 +245,8 @@ pub fn is_amount(name: &str) -> bool {
 pub fn is_currency(name: &str) -> bool {
     let is = |word: &str| CURRENCY.contains(&word);
     let is_local = name.strip_suffix(" local").is_some_and(is);
-    is(name) || is_local || name.ends_with("currency") || name.rsplit(' ').next().is_some_and(is)
+    let is_whole = name.ends_with("currency") || name.ends_with("währung");
+    is(name) || is_local || is_whole || name.rsplit(' ').next().is_some_and(is)
 }
 
 /// Columns of a file that lists what a card paid.
@@ -459,6 +473,7 @@ pub const DEBIT: &[&str] = &[
     "beløp ut",
     "borç",
     "terhelés",
+    "suma debit",
 ];
 
 /// Money in.
@@ -492,6 +507,7 @@ pub const CREDIT: &[&str] = &[
     "beløp inn",
     "alacak",
     "jóváírás",
+    "suma credit",
 ];
 
 /// Which way the amount went.
@@ -651,6 +667,7 @@ pub const CURRENCY: &[&str] = &[
     "curr",
     "währung",
     "waehrung",
+    "buchungswährung",
     "munt",
     "munt v d rekening",
     "munteenheid",
@@ -669,6 +686,7 @@ pub const CURRENCY: &[&str] = &[
     "měna účtu",
     "mena",
     "devizanem",
+    "tranzakció devizaneme",
     "mutationcode",
     "valuuta",
     "valuutta",
@@ -703,6 +721,7 @@ pub const BALANCE: &[&str] = &[
     "saldo na trn",
     "saldo na mutatie",
     "saldo na boeking",
+    "bal after bkng",
     "saldo nach buchung",
     "eindsaldo",
     "endsaldo",
@@ -762,6 +781,7 @@ const SIDES: &[&str] = &[
     "naam tegenpartij",
     "tegenrekening",
     "dane kontrahenta",
+    "counter party",
     "saaja maksja",
     "saņēmējs maksātājs",
     "gavėjas",
@@ -1162,7 +1182,7 @@ const WHICH: &[&str] = &[
 
 /// What goes on behind one of these: `Schlusssaldo per 31.10.2026`, `Closing balance as of`.
 const STANDS_AT: &[&str] =
-    &["per", "vom", "zum", "am", "as", "at", "on", "al", "du", "au", "na", "op", "pr"];
+    &["per", "vom", "zum", "am", "as", "at", "on", "al", "du", "au", "na", "op", "pr", "k", "ke"];
 
 /// A letter without its accent.
 fn bare(c: char) -> char {
@@ -1323,6 +1343,7 @@ const DECLARED: &[(Declares, &[&str])] = &[
             "saldo pocz",
             "stan początkowy",
             "počáteční zůstatek",
+            "počáteční stav účtu",
             "opening balance",
             "openingbalance",
             "inngående saldo",
@@ -1342,6 +1363,8 @@ const DECLARED: &[(Declares, &[&str])] = &[
             "saldo końc",
             "stan końcowy",
             "konečný zůstatek",
+            "konečný stav účtu",
+            "koncový stav účtu",
             "closing balance",
             "closingbalance",
             "utgående saldo",
@@ -1379,7 +1402,7 @@ pub fn declared_heads<'a>(fields: impl Iterator<Item = &'a str>) -> Vec<(usize, 
 fn declares(name: &str) -> Option<Declares> {
     let own = normal(name);
     // In other languages a balance with its day may be that of today.
-    let is_dated = |word: &str| word.ends_with("gående saldo");
+    let is_dated = |word: &str| word.ends_with("gående saldo") || word.ends_with(" stav účtu");
     let is_own = |word: &&str| {
         let rest = own.strip_prefix(*word);
         rest.is_some_and(|rest| rest.is_empty() || is_dated(word) && is_of_day(rest))
@@ -1428,6 +1451,30 @@ pub fn titled_currency(row: &[String]) -> Option<Currency> {
     words.find(|word| word.trim_end_matches(':') == "Valuta")?;
     one_currency(words.next()?)
 }
+
+/// What a title says of all amounts below it.
+const IN_EUROS: &[&str] = &[
+    "importes expresados en euros",
+    "importes en euros",
+    "importi in euro",
+    "importi espressi in euro",
+    "montants en euros",
+    "montants exprimés en euros",
+    "beträge in euro",
+    "alle beträge in euro",
+    "bedragen in euro",
+    "amounts in euro",
+];
+
+/// Whether a row is nothing but such a title.
+pub fn is_in_euros(row: &[String]) -> bool {
+    let mut filled = row.iter().filter(|field| !field.is_empty());
+    let title = filled.next().filter(|_| filled.next().is_none());
+    title.is_some_and(|title| IN_EUROS.contains(&normal(title).as_str()))
+}
+
+/// Columns that say which of the holder's pockets a row is of, each with a balance of its own.
+pub const POCKETS: &[&str] = &["product", "produkt", "produit", "producto", "prodotto", "produto"];
 
 /// A code in upper case; `ALL` is none here, for it may say that nothing was left out.
 fn one_currency(text: &str) -> Option<Currency> {
@@ -1918,6 +1965,11 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "správa pre príjemcu",
             "namen",
             "opis plaćanja",
+            "opis placanja",
+            "opis prejemnika",
+            "descriere",
+            "transaktionsbeschreibung",
+            "popis pro prijemce",
         ],
     ),
 ];

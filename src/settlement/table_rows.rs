@@ -551,6 +551,10 @@ impl Rows {
         if let Some(text) = self.begins_with(row) {
             return Err(no_movement(row.line, &text));
         }
+        if let Some(text) = self.stands_at(row) {
+            out.push(passed_over(row.line, &text));
+            return Ok(true);
+        }
         let Some(text) = self.stand(row) else { return Ok(false) };
         if !words::NEVER_PAID.contains(&text.as_str()) {
             return self.held(row, text, out).map(|()| true);
@@ -692,6 +696,20 @@ impl Rows {
         let of = self.currency_of(row)?;
         let (minor, balance) = (self.amount(row, of).ok()?, self.read(row, "", balance, of).ok()?);
         (minor == balance && minor != 0).then_some(text)
+    }
+
+    /// What a row says that tells a balance beside an amount of nil: by its text, or where the
+    /// other side would stand.
+    fn stands_at(&self, row: &Row<'_>) -> Option<String> {
+        if !self.table.recognised || row.maybe(self.places.balance).is_empty() {
+            return None;
+        }
+        let of = self.currency_of(row)?;
+        let is_nil = self.amount(row, of).is_ok_and(|minor| minor == 0);
+        let beside = || self.sides.iter().map(|at| normal(row.get(*at)));
+        let is_own = |text: &String| text.contains(' ') && words::is_stand(text);
+        let text = || self.told_stand(row).or_else(|| beside().find(is_own));
+        is_nil.then(text).flatten()
     }
 
     /// Holds a row of a balance until the statement ends, where it can be read.
@@ -1461,6 +1479,8 @@ impl Report for Rows {
         self.is_over = true;
         self.end_statement(line, out);
         self.end_followed(out);
+        // A statement of one row proves nothing; all of an account's may.
+        self.proven |= self.followed.values().any(|own| own.statements > 1 && own.chain.proves());
         if self.table.trailer.is_some() && !self.trailer {
             out.push(Problem::error(line, "trailer", "at the end", "none: the file was cut"));
         }

@@ -167,6 +167,9 @@ const OF_CENTRAL_EUROPE: &[&str] = &[
     "účtu",
     "zaúčtovania",
     "čiastka",
+    "račun",
+    "plačnik",
+    "plaćanja",
 ];
 
 /// And in the Baltic.
