@@ -1,7 +1,8 @@
 -- What a set-based script would do instead of tieout with a bank's file: the same tables and rows
 -- (the file and its lines, the work list, statuses, evidence, references, journal, cases), written
--- once and in their last state. `staged` holds the file. The journal's hashes stand alone here:
--- chaining them is not set-based work, so the script is spared it, and the file's checks as well.
+-- once and in their last state; evidence says as much as tieout's. `staged` holds the file. The
+-- journal's hashes stand alone here: chaining them is not set-based work, so the script is spared
+-- it, and the file's checks as well.
 insert into tieout_runs (id, command, state, started_at, heartbeat_at, host, pid, version,
     config_sha256, policy_version, scope)
 values ('peer', 'run', 'running', now(), now(), 'peer', 1, '0', '0', '0', '{}');
@@ -12,20 +13,33 @@ select '0', 'local', 'bank.csv', 'bank', '0', 1, 'table', 'loaded', now(), 'peer
     count(*) from staged;
 
 create temporary table decided on commit drop as
-select p.id, 'pay_' || p.id as tag, p.amount, p.currency, p.created_at, p.attempted_at,
-    row(p.id, p.amount, p.currency, p.status, p.created_at, p.attempted_at, p.psp_ref)::text
-        as image, l.n, l.minor,
+select p.id, 'pay_' || p.id as tag, p.amount, p.currency, p.created_at, p.attempted_at, i.image,
+    l.n, l.minor,
     case when l.n is null then 'within_grace' when l.lines > 1 then 'duplicate_capture'
         when l.minor <> p.amount then 'amount_mismatch' else 'settled' end as reason,
-    json_build_object('schema', 1, 'row', json_build_object('id', p.id, 'amount', p.amount,
-        'currency', p.currency, 'status', p.status, 'created_at', p.created_at, 'attempted_at',
-        p.attempted_at, 'tag', 'pay_' || p.id), 'evidence', json_build_array(json_build_object(
-        'account', 'bank', 'route', 'file', 'asked_at', now(), 'line', '1:' || l.n, 'lines',
-        l.lines, 'kind', 'charge', 'state', 'captured', 'captured', l.minor)),
-        'history', json_build_object('checks', 0, 'misses', '[]'))::text as evidence
+    format('{"schema":1,"now":"%1$s","asked":"run","row":{"key":{"table":"payments","id":"%2$s"},'
+        '"status":"%3$s","processing":true,"kind":"charge","money":{"minor":%4$s,"currency":"%5$s"},'
+        '"account":{"known":"bank"},"tag":{"usable":"pay_%2$s"},"created_at":"%6$s",'
+        '"attempted_at":"%7$s","attempts":"column","image":%8$s},"evidence":[{"account":"bank",'
+        '"route":"file","asked_at":"%1$s","answer":%9$s}],"history":{"first_seen_at":"%1$s",'
+        '"fingerprint_seen_at":"%1$s","first_account":null,"aged_from":"%1$s"}}',
+        i.now, p.id, p.status, p.amount, p.currency, i.created, i.attempted, to_json(i.image),
+        case when l.n is null then format('{"nothing":{"route":"file","kinds":["charge","refund",'
+            '"payout"],"from":"%1$s","to":"%1$s","asked_at":"%1$s","counts_as_miss":false,'
+            '"lag_secs":0,"listed":0}}', i.now)
+        else format('{"found":{"objects":[{"reference":"1:%1$s","kind":"charge","state":"captured",'
+            '"status":"movement (1:%1$s)","amount":{"minor":%2$s,"currency":"EUR"},"captured":'
+            '{"minor":%2$s,"currency":"EUR"},"created_at":"%3$s","tag":"pay_%4$s"}]}}',
+            l.n, l.minor, i.booked, p.id) end) as evidence
 from payments p
-left join (select tag, count(*) as lines, min(n) as n, min(minor) as minor from staged group by tag)
-    l on l.tag = 'pay_' || p.id
+left join (select tag, count(*) as lines, min(n) as n, min(minor) as minor, min(day) as day
+    from staged group by tag) l on l.tag = 'pay_' || p.id
+cross join lateral (select row(p.id, p.amount, p.currency, p.status, p.created_at, p.attempted_at,
+        p.psp_ref)::text as image,
+    to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as now,
+    to_char(p.created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as created,
+    to_char(p.attempted_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as attempted,
+    l.day || 'T23:59:59Z' as booked offset 0) i
 where p.status = 'processing' and p.created_at < now() - interval '20 minutes';
 create unique index on decided (tag);
 analyze decided;

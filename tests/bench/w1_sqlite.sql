@@ -1,8 +1,10 @@
 -- What a set-based script would do instead of tieout with a bank's file: the same tables and rows
 -- (the file and its lines, the work list, statuses, evidence, references, journal, cases), written
--- once and in their last state. `staged` holds the file. The journal's hashes stand alone here:
--- chaining them is not set-based work, so the script is spared it, and the file's checks as well.
--- SQLite has no SHA-256: keys of the same length stand in its place.
+-- once and in their last state; evidence says as much as tieout's. `staged` holds the file. The
+-- journal's hashes stand alone here: chaining them is not set-based work, so the script is spared
+-- it, and the file's checks as well.
+-- SQLite has no SHA-256: random keys of the same length stand in its place, which meet the indexes
+-- as digests do.
 insert into tieout_runs (id, command, state, started_at, heartbeat_at, host, pid, version,
     config_sha256, policy_version, scope)
 values ('peer', 'run', 'running', strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'), strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'), 'peer', 1, '0', '0', '0', '{}');
@@ -13,22 +15,35 @@ select '0', 'local', 'bank.csv', 'bank', '0', 1, 'table', 'loaded', strftime('%Y
     count(*) from staged;
 
 create temporary table decided as
-select p.id, 'pay_' || p.id as tag, p.amount, p.currency, p.created_at, p.attempted_at,
-    quote(p.id) || '|' || quote(p.amount) || '|' || quote(p.currency) || '|' ||
-    quote(p.status) || '|' || quote(p.created_at) || '|' || quote(p.attempted_at) || '|' ||
-    quote(p.psp_ref) as image, l.n, l.minor,
-    case when l.n is null then 'within_grace' when l.lines > 1 then 'duplicate_capture'
-        when l.minor <> p.amount then 'amount_mismatch' else 'settled' end as reason,
-    json_object('schema', 1, 'row', json_object('id', p.id, 'amount', p.amount,
-        'currency', p.currency, 'status', p.status, 'created_at', p.created_at, 'attempted_at',
-        p.attempted_at, 'tag', 'pay_' || p.id), 'evidence', json_array(json_object(
-        'account', 'bank', 'route', 'file', 'asked_at', strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'), 'line', '1:' || l.n, 'lines',
-        l.lines, 'kind', 'charge', 'state', 'captured', 'captured', l.minor)),
-        'history', json_object('checks', 0, 'misses', '[]')) as evidence
-from payments p
-left join (select tag, count(*) as lines, min(n) as n, min(minor) as minor from staged group by tag)
-    l on l.tag = 'pay_' || p.id
-where p.status = 'processing' and p.created_at < strftime('%Y-%m-%d %H:%M:%S', 'now', '-20 minutes');
+select id, tag, amount, currency, created_at, attempted_at, image, n, minor, reason, digest,
+    '{"schema":1,"now":"' || now || '","asked":"run","row":{"key":{"table":"payments","id":"' || id ||
+    '"},"status":"' || status || '","processing":true,"kind":"charge","money":{"minor":' || amount ||
+    ',"currency":"' || currency || '"},"account":{"known":"bank"},"tag":{"usable":"' || tag ||
+    '"},"created_at":"' || created_at || '","attempted_at":"' || attempted_at ||
+    '","attempts":"column","image":"' || image || '"},"evidence":[{"account":"bank","route":"file",' ||
+    '"asked_at":"' || now || '","answer":' ||
+    case when n is null then '{"nothing":{"route":"file","kinds":["charge","refund","payout"],' ||
+        '"from":"' || now || '","to":"' || now || '","asked_at":"' || now ||
+        '","counts_as_miss":false,"lag_secs":0,"listed":0}}'
+    else '{"found":{"objects":[{"reference":"1:' || n || '","kind":"charge","state":"captured",' ||
+        '"status":"movement (1:' || n || ')","amount":{"minor":' || minor || ',"currency":"EUR"},' ||
+        '"captured":{"minor":' || minor || ',"currency":"EUR"},"created_at":"' || day ||
+        'T23:59:59Z","tag":"' || tag || '"}]}}' end ||
+    '}],"history":{"first_seen_at":"' || now || '","fingerprint_seen_at":"' || now ||
+    '","first_account":null,"aged_from":"' || now || '"}}' as evidence
+from (select p.id, 'pay_' || p.id as tag, p.amount, p.currency, p.status, p.created_at,
+        p.attempted_at, quote(p.id) || '|' || quote(p.amount) || '|' || quote(p.currency) || '|' ||
+        quote(p.status) || '|' || quote(p.created_at) || '|' || quote(p.attempted_at) || '|' ||
+        quote(p.psp_ref) as image, l.n, l.minor, l.day,
+        case when l.n is null then 'within_grace' when l.lines > 1 then 'duplicate_capture'
+            when l.minor <> p.amount then 'amount_mismatch' else 'settled' end as reason,
+        strftime('%Y-%m-%dT%H:%M:%f000Z', 'now') as now, lower(hex(randomblob(32))) as digest
+    from payments p
+    left join (select tag, count(*) as lines, min(n) as n, min(minor) as minor, min(day) as day
+        from staged group by tag) l on l.tag = 'pay_' || p.id
+    where p.status = 'processing'
+        and p.created_at < strftime('%Y-%m-%d %H:%M:%S', 'now', '-20 minutes')
+    limit -1);
 create unique index temp.decided_tag on decided (tag);
 analyze decided;
 
@@ -68,7 +83,7 @@ insert into tieout_run_totals (run_id, table_name, currency, side, rows, amount_
 select 'peer', 'payments', currency, 'claimed', count(*), sum(amount) from decided group by currency;
 
 insert into tieout_evidence (sha256, body, created_at)
-select printf('%064d', id), evidence, strftime('%Y-%m-%dT%H:%M:%f000Z', 'now') from decided
+select digest, evidence, strftime('%Y-%m-%dT%H:%M:%f000Z', 'now') from decided
 where true on conflict do nothing;
 
 insert into tieout_references (account, psp_reference, table_name, key, run_id, at)
@@ -77,7 +92,7 @@ select 'bank', '1:' || n, 'payments', cast(id as text), 'peer', strftime('%Y-%m-
 insert into tieout_cases (subject_kind, table_name, subject, reason, text, state, account, currency,
     amount_minor, policy_version, evidence_sha256, opened_at, opened_run, last_seen_at, last_run)
 select 'row', 'payments', cast(id as text), reason, '1:' || n || ' captured ' || minor, 'open', 'bank',
-    currency, amount, '0', printf('%064d', id), strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'), 'peer',
+    currency, amount, '0', digest, strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'), 'peer',
     strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'), 'peer'
 from decided where reason in ('amount_mismatch', 'duplicate_capture');
 
@@ -90,9 +105,9 @@ select 'peer', '1', row_number() over (order by id), strftime('%Y-%m-%dT%H:%M:%f
     case reason when 'settled' then 'succeeded' when 'within_grace' then 'wait' else 'review' end,
     reason, '1:' || coalesce(cast(n as text), '-') || ' ' || reason || ' ' || amount, 'yes', 'processing',
     case reason when 'settled' then 'paid' else 'processing' end, '1:' || n, 'booked', currency,
-    minor, printf('%064d', id),
-    printf('%064d', id), created_at, attempted_at, 1, '0', 'none',
-    printf('%064d', id)
+    minor, digest,
+    digest, created_at, attempted_at, 1, '0', 'none',
+    digest
 from decided;
 
 update tieout_runs set state = 'complete', ended_at = strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'), close_number = 1000000,
