@@ -224,7 +224,7 @@ pub struct By<'a> {
 /// What a deed came to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Done {
-    /// Letters that are tried again.
+    /// Letters that are tried again; of [`Deed::Merge`] the rows whose newest is.
     pub again: u64,
     /// Letters that were given up.
     pub given_up: u64,

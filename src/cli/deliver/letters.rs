@@ -31,7 +31,7 @@ pub enum Command {
     Retry(Retry),
     /// Give dead letters up
     Purge(Purge),
-    /// Of each row try the newest dead letter again, and give up the older ones
+    /// Of each row with dead letters send the newest, and give up the older ones
     Merge(Merge),
 }
 
@@ -67,7 +67,8 @@ pub struct List {
     #[arg(long, env = names::DELIVER_WAITING, value_parser = yes_or_no)]
     waiting: bool,
     /// At most so many
-    #[arg(long, value_name = "LETTERS", env = names::DELIVER_LIMIT, default_value_t = 200)]
+    #[arg(long, value_name = "LETTERS", env = names::DELIVER_LIMIT, default_value_t = 200,
+        value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
 }
 
@@ -171,7 +172,8 @@ pub async fn run<D: Driver + OutboxDriver>(
             Deed::Retry => again,
             Deed::Purge => counted(done.given_up, "letter was given up", "letters were given up"),
             Deed::Merge => format!(
-                "{again}, and {} given up",
+                "of {} the newest letter is sent, and {} given up",
+                counted(done.again, "row", "rows"),
                 counted(done.given_up, "older one was", "older ones were")
             ),
         });
@@ -188,16 +190,17 @@ fn which(command: &Command) -> &Which {
     }
 }
 
-/// What is given up is not tried again: whoever means all of a sink names it.
+/// What is given up is not tried again: whoever means all of a sink names it. A table or an age
+/// alone may be all there are.
 fn narrowed(which: &Which) -> Result<(), Failure> {
-    let words = [&which.sink, &which.table, &which.event, &which.error, &which.older_than];
+    let words = [&which.sink, &which.event, &which.error];
     let is_narrowed = words.into_iter().any(|given| word(given.as_ref()).is_some())
         || which.id.iter().any(|id| !id.is_empty());
     match is_narrowed {
         true => Ok(()),
         false => Err(Failure::usage(
-            "which letters? narrow them by --sink, --table, --id, --event, --error or \
-             --older-than; nothing was done",
+            "which letters? narrow them by --sink, --id, --event or --error (and by --table or \
+             --older-than beside); nothing was done",
         )),
     }
 }

@@ -82,8 +82,11 @@ pub(super) async fn change(
         Deed::Retry => Done { again: retry(&mut tx, filter, by, now).await?, given_up: 0 },
         Deed::Purge => Done { again: 0, given_up: give_up(&mut tx, deed, filter, by, now).await? },
         Deed::Merge => {
+            let again = rows_of(&mut tx, filter).await?;
             let given_up = give_up(&mut tx, deed, filter, by, now).await?;
-            Done { again: retry(&mut tx, filter, by, now).await?, given_up }
+            // Those that did not die go out by themselves, once nothing older is before them.
+            retry(&mut tx, filter, by, now).await?;
+            Done { again, given_up }
         }
     };
     tx.commit().await.map_err(failed(CHANGING))?;
@@ -108,7 +111,26 @@ async fn retry(
     sql.run(connection).await.map_err(failed(CHANGING))
 }
 
-/// All of them, or with [`Deed::Merge`] those that a newer dead one of their row stands for.
+/// The rows of dead letters, at each sink.
+fn own_rows(filter: &LetterFilter, sql: &mut Sql) -> String {
+    let which = conditions(&LetterFilter { state: Some("dead"), ..filter.clone() }, sql);
+    format!(
+        "select distinct d.sink, d.table_name, d.key from tieout_deliveries d \
+         join tieout_outbox o on o.event_id = d.event_id where {which}"
+    )
+}
+
+async fn rows_of(connection: &mut PgConnection, filter: &LetterFilter) -> Result<u64, StoreError> {
+    let mut sql = Sql::default();
+    let rows = own_rows(filter, &mut sql);
+    sql.push(&format!("select count(*) from ({rows}) as own"));
+    let found = sql.fetch(connection).await.map_err(failed(LISTING))?;
+    let count = found.first().map_or(Ok(0), |row| Cells::new(row, LISTING).big(0))?;
+    Ok(u64::try_from(count).unwrap_or(0))
+}
+
+/// All of them, or with [`Deed::Merge`] those of their rows that did not end, and that a newer one
+/// stands for: it waits behind them, as a dead letter holds back all that follows it.
 async fn give_up(
     connection: &mut PgConnection,
     deed: Deed,
@@ -120,21 +142,24 @@ async fn give_up(
     let who = sql.bind(by.who.to_owned());
     let why = sql.bind(by.why.to_owned());
     let at = sql.bind(now);
-    let state = if deed == Deed::Merge { Some("dead") } else { filter.state };
-    let which = conditions(&LetterFilter { state, ..filter.clone() }, &mut sql);
-    let older = match deed {
-        Deed::Merge => {
-            "and exists (select from tieout_deliveries n where n.sink = d.sink \
+    let which = match deed {
+        Deed::Merge => format!(
+            "from ({}) as own where d.sink = own.sink and d.table_name = own.table_name \
+             and d.key = own.key and d.state in ('waiting', 'dead') \
+             and exists (select from tieout_deliveries n where n.sink = d.sink \
              and n.table_name = d.table_name and n.key = d.key and n.version > d.version \
-             and n.state = 'dead')"
-        }
-        Deed::Retry | Deed::Purge => "",
+             and n.state in ('waiting', 'dead'))",
+            own_rows(filter, &mut sql)
+        ),
+        Deed::Retry | Deed::Purge => format!(
+            "from tieout_outbox o where o.event_id = d.event_id and {}",
+            conditions(filter, &mut sql)
+        ),
     };
     sql.push(&format!(
         "update tieout_deliveries d set state = 'purged', ended_at = {at}, \
          why = '{} by ' || {who} || ': ' || {why}, \
-         changed_by = {who} || ' (database user ' || session_user || ')' \
-         from tieout_outbox o where o.event_id = d.event_id and {which} {older} \
+         changed_by = {who} || ' (database user ' || session_user || ')' {which} \
          returning d.event_id",
         deed.as_str(),
     ));

@@ -79,8 +79,11 @@ pub(super) async fn change(
             Ok(Done { again: 0, given_up: give_up(connection, deed, filter, by, now).await? })
         }
         Deed::Merge => {
+            let again = rows_of(connection, filter).await?;
             let given_up = give_up(connection, deed, filter, by, now).await?;
-            Ok(Done { again: retry(connection, filter, by, now).await?, given_up })
+            // Those that did not die go out by themselves, once nothing older is before them.
+            retry(connection, filter, by, now).await?;
+            Ok(Done { again, given_up })
         }
     }
 }
@@ -101,8 +104,30 @@ async fn retry(
     execute(connection, CHANGING, query).await
 }
 
-/// All of them, or with [`Deed::Merge`] those that a newer dead one of their row stands for. The
-/// newest of each row is untouched by that, whichever goes first.
+/// The rows of dead letters, at each sink.
+macro_rules! own_rows {
+    () => {
+        concat!(
+            "select distinct d.sink, d.table_name, d.key from tieout_deliveries d ",
+            "join tieout_outbox o on o.event_id = d.event_id where ",
+            which!(),
+        )
+    };
+}
+
+async fn rows_of(
+    connection: &mut SqliteConnection,
+    filter: &LetterFilter,
+) -> Result<u64, StoreError> {
+    let query = sqlx::query(concat!("select count(*) from (", own_rows!(), ")"));
+    let rows = fetch(connection, LISTING, bound(query, filter, Some("dead"))).await?;
+    let count = rows.first().map_or(Ok(0), |row| Cells::new(row, LISTING).int(0))?;
+    Ok(u64::try_from(count).unwrap_or(0))
+}
+
+/// All of them, or with [`Deed::Merge`] those of their rows that did not end, and that a newer one
+/// stands for: it waits behind them, as a dead letter holds back all that follows it. The newest of
+/// each row is untouched by that, whichever goes first.
 async fn give_up(
     connection: &mut SqliteConnection,
     deed: Deed,
@@ -110,17 +135,38 @@ async fn give_up(
     by: By<'_>,
     now: Instant,
 ) -> Result<u64, StoreError> {
-    let query = sqlx::query(concat!(
-        "update tieout_deliveries as d set state = 'purged', ended_at = ?8, ",
-        "why = ?11 || ' by ' || ?9 || ': ' || ?10, changed_by = ?9 from tieout_outbox o ",
-        "where o.event_id = d.event_id and ",
-        which!(),
-        " and (?11 <> 'merge' or exists (select 1 from tieout_deliveries n ",
-        "where n.sink = d.sink and n.table_name = d.table_name and n.key = d.key ",
-        "and n.version > d.version and n.state = 'dead')) returning event_id",
-    ));
-    let state = if deed == Deed::Merge { Some("dead") } else { filter.state };
-    let query = bound(query, filter, state)
+    macro_rules! purged {
+        ($which:expr) => {
+            concat!(
+                "update tieout_deliveries as d set state = 'purged', ended_at = ?8, ",
+                "why = ?11 || ' by ' || ?9 || ': ' || ?10, changed_by = ?9 ",
+                $which,
+                " returning event_id",
+            )
+        };
+    }
+    let (query, state) = match deed {
+        Deed::Merge => {
+            let query = purged!(concat!(
+                "from (",
+                own_rows!(),
+                ") as own where d.sink = own.sink and d.table_name = own.table_name ",
+                "and d.key = own.key and d.state in ('waiting', 'dead') ",
+                "and exists (select 1 from tieout_deliveries n where n.sink = d.sink ",
+                "and n.table_name = d.table_name and n.key = d.key and n.version > d.version ",
+                "and n.state in ('waiting', 'dead'))",
+            ));
+            (query, Some("dead"))
+        }
+        Deed::Retry | Deed::Purge => {
+            let query = purged!(concat!(
+                "from tieout_outbox o where o.event_id = d.event_id and ",
+                which!()
+            ));
+            (query, filter.state)
+        }
+    };
+    let query = bound(sqlx::query(query), filter, state)
         .bind(to_text(now))
         .bind(by.who.to_owned())
         .bind(by.why.to_owned())

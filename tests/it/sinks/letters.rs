@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::hook::hook_sink;
 use super::{deliver, of_sink, sold, stage};
-use crate::run::shop::{Engine, Shop, on_both_databases};
+use crate::run::shop::{Engine, Ran, Shop, on_both_databases};
 use crate::support::receiver::{Answer, Receiver};
 
 on_both_databases!(
@@ -68,23 +68,40 @@ async fn what_is_refused_waits_for_a_person(engine: Engine) {
 async fn merged_letters_leave_the_newest(engine: Engine) {
     let hook = Receiver::start(Answer::Status(422)).await;
     let shop = refused(engine, &hook).await;
-    // The later events are refused as well, once the first are out of their way.
-    shop.raw.execute("update tieout_deliveries set state = 'dead', last_error = 'x'").await;
+    hook.answer(Answer::Status(200));
+    let before = hook.sent("").len();
+    let counts = |done: &Ran| {
+        let end = &done.of_type("letters")[0];
+        (end["again"].clone(), end["given_up"].clone())
+    };
+    // The newest waits behind the one that died.
+    let done = deliver(&shop, &["merge", "--id", "1", "--reason", "newest"]).await.ended(0);
+    assert_eq!(counts(&done), (1.into(), 1.into()));
+    let why = shop.texts("select why from tieout_deliveries where state = 'purged'").await;
+    assert!(why.len() == 1 && why[0].ends_with(": newest"), "{why:?}");
+    deliver(&shop, &[]).await.ended(3);
+    assert_eq!(came(&hook, before), ["1 v2"]);
+    // Or nothing does: the one that died is the newest.
+    stage(&shop, "1", 3).await;
+    hook.answer(Answer::Status(422));
+    deliver(&shop, &[]).await.ended(3);
     hook.answer(Answer::Status(200));
     let before = hook.sent("").len();
     let done = deliver(&shop, &["merge", "--reason", "newest"]).await.ended(0);
-    let end = &done.of_type("letters")[0];
-    assert_eq!((&end["again"], &end["given_up"]), (&2.into(), &2.into()));
+    assert_eq!(counts(&done), (2.into(), 1.into()));
     deliver(&shop, &[]).await.ended(0);
-    assert_eq!(came(&hook, before), ["1 v2", "2 v2"]);
+    assert_eq!(came(&hook, before), ["1 v3", "2 v2"]);
 }
 
 async fn purged_letters_say_who_and_why(engine: Engine) {
     let hook = Receiver::start(Answer::Status(422)).await;
     let shop = refused(engine, &hook).await;
     shop.tieout(&["deliver", "purge"]).await.ended(2);
-    let all = shop.tieout(&["deliver", "purge", "--reason", "by hand"]).await.ended(2);
-    assert!(all.stderr.contains("which letters? narrow them"), "{}", all.stderr);
+    for all in [&[][..], &["--table", "payments"], &["--older-than", "1s", "--waiting"]] {
+        let words = [&["deliver", "purge", "--reason", "by hand"], all].concat();
+        let all = shop.tieout(&words).await.ended(2);
+        assert!(all.stderr.contains("which letters? narrow them"), "{words:?}: {}", all.stderr);
+    }
     let done = deliver(&shop, &["purge", "--id", "1", "--reason", "by hand"]).await.ended(0);
     assert_eq!(done.of_type("letters")[0]["given_up"], 1);
     let why = shop.texts("select why from tieout_deliveries where state = 'purged'").await;
