@@ -85,7 +85,7 @@ pub enum Command {
     Merge(Box<tidy::Merge>),
     /// Print what list shows, as CSV or JSON, whole
     Export(Box<tidy::Export>),
-    /// Delete closed cases whose records were pruned
+    /// Delete old closed cases that `db prune` left: no record names them any more
     Purge(tidy::Purge),
 }
 

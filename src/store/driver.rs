@@ -596,9 +596,10 @@ pub trait Driver {
     async fn prunable(&self, before: Instant) -> Result<Prunable, StoreError>;
 
     /// Takes one run's records out of the journal, with the evidence that nothing else leans on,
-    /// its totals, its closed cases, its events that were delivered or suppressed, and its
-    /// hand-backs that ended and have a successor; keeps the run and its chains' heads. All in
-    /// one transaction. None where it was pruned already or is too young.
+    /// its totals, its closed cases but for those of which a decision waits or a part stays, its
+    /// events that were delivered or suppressed, and its hand-backs that ended and have a
+    /// successor; keeps the run and its chains' heads. All in one transaction. None where it was
+    /// pruned already or is too young.
     async fn prune_run(
         &self,
         pruning: &Pruning<'_>,

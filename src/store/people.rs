@@ -457,7 +457,8 @@ pub trait PeopleDriver {
     ) -> Result<u64, StoreError>;
 
     /// Deletes closed cases that were closed before an instant, whose run was pruned or wrote no
-    /// record; their history goes with them. Returns how many.
+    /// record; their history goes with them. One of which a decision waits stays, and so does the
+    /// whole of a part that stays. Returns how many.
     async fn purge_cases(&self, cases: &[i64], before: Instant) -> Result<u64, StoreError>;
 
     /// Keys of rows that wait for a person for one of these reasons alone, and that nobody looked

@@ -6,13 +6,16 @@ use std::time::Duration;
 use tieout::sandbox::seeds::Seed;
 use tieout::sandbox::situations::Situation;
 
-use crate::run::shop::{Engine, Payment, Shop, Words, at_text, on_both_databases, tieout_now};
+use crate::run::people::{ONE_IS_ENOUGH, confirmed};
+use crate::run::shop::{Engine, Payment, Ran, Shop, Words, at_text, on_both_databases, tieout_now};
 
 on_both_databases!(
     a_killed_prune_leaves_whole_runs,
     a_report_outlives_the_records_of_its_run,
     what_nobody_took_in_time_costs_no_attempt_after_a_prune,
     a_case_outlives_the_records_of_its_row,
+    a_closed_case_that_somebody_waits_for_is_kept,
+    what_a_prune_left_is_purged,
 );
 
 const RUNS: i64 = 8;
@@ -190,4 +193,185 @@ async fn a_killed_prune_leaves_whole_runs(engine: Engine) {
     shop.sandbox.seed(vec![row.captured()]).unwrap();
     shop.run().await.ended(0);
     shop.tieout(&["audit", "verify"]).await.ended(0);
+}
+
+const PRUNE: &[&str] = &["db", "prune", "--keep", "90d"];
+const PURGE: &[&str] = &["cases", "purge", "--keep", "90d"];
+
+/// Rows that were captured twice, and the open case of each.
+async fn with_cases(engine: Engine, rows: i64) -> Shop {
+    let words = Words { more: ONE_IS_ENOUGH.to_owned(), ..Words::default() };
+    let mut shop = Shop::open_with(engine, words).await;
+    shop.background(60).await;
+    let payments: Vec<Payment> = (1..=rows).map(Payment::stuck).collect();
+    let again = |payment: &Payment| Seed { id: Some(other(payment.id)), ..payment.captured() };
+    shop.insert(&payments).await;
+    shop.plant(payments.iter().flat_map(|one| [one.captured(), again(one)]).collect());
+    shop.run().await.ended(0);
+    let subjects = shop.texts("select subject from tieout_cases order by number").await;
+    assert!(subjects.iter().zip(1..).all(|(at, row)| *at == row.to_string()), "{subjects:?}");
+    shop
+}
+
+fn other(row: i64) -> String {
+    format!("pi_{row}{row}")
+}
+
+async fn decide(shop: &Shop, row: i64) {
+    let (case, object) = (format!("C-{row}"), format!("pi_{row}"));
+    let propose = ["cases", "propose", &case, "--as", "succeeded", "--object", &object, "--why"];
+    confirmed(shop, &[&propose[..], &["x"]].concat()).await.ended(0);
+    shop.a_span_passes().await;
+    confirmed(shop, &["cases", "approve", &case, "--why", "checked"]).await.ended(0);
+}
+
+async fn propose_to_undo(shop: &Shop, row: i64) {
+    let (case, object) = (format!("C-{row}"), other(row));
+    let undo = ["cases", "undo", &case, "--as", "succeeded", "--object", &object, "--why", "x"];
+    confirmed(shop, &undo).await.ended(0);
+}
+
+/// For cases too, which a run alone may close.
+async fn a_year_passes_for_cases(shop: &Shop) {
+    let age = match shop.engine {
+        Engine::Sqlite => {
+            "drop trigger if exists tieout_cases_close;
+             update tieout_cases set opened_at = '2020' || substr(opened_at, 5),
+                closed_at = '2020' || substr(closed_at, 5)"
+        }
+        Engine::Postgres => {
+            "alter table tieout_cases disable trigger tieout_cases_close_guard;
+             update tieout_cases set opened_at = opened_at - interval '400 days',
+                closed_at = closed_at - interval '400 days';
+             alter table tieout_cases enable trigger tieout_cases_close_guard"
+        }
+    };
+    shop.raw.execute(age).await;
+    a_year_passes(shop).await;
+}
+
+async fn cases(shop: &Shop) -> Vec<String> {
+    let sql = "select 'C-' || cast(number as text) || coalesce(' of C-' || cast(merged_into as \
+               text), '') from tieout_cases where number <= 3 order by number";
+    shop.texts(sql).await
+}
+
+async fn said(shop: &Shop, words: &[&[&str]]) -> Ran {
+    shop.tieout(&words.concat()).await.ended(0)
+}
+
+/// An undo that is approved is carried out after a prune as before it, and what two cases have in
+/// common is not lost while one of them waits.
+async fn a_closed_case_that_somebody_waits_for_is_kept(engine: Engine) {
+    let mut shop = with_cases(engine, 2).await;
+    let third = Payment::stuck(3);
+    shop.insert(std::slice::from_ref(&third)).await;
+    shop.plant(vec![third.captured(), Seed { id: Some(other(3)), ..third.captured() }]);
+    shop.run().await.ended(0);
+    confirmed(&shop, &["cases", "merge", "C-1", "C-3", "--why", "outage"]).await.ended(0);
+    for row in 1..=3 {
+        decide(&shop, row).await;
+    }
+    propose_to_undo(&shop, 3).await;
+    confirmed(&shop, &["cases", "approve", "C-3", "--why", "yes", "--later"]).await.ended(0);
+    a_year_passes_for_cases(&shop).await;
+    let planned = said(&shop, &[PRUNE, &["--dry-run"]]).await.stdout;
+    let why = ", and 1 closed case that they opened; 2 other closed cases and 2 other runs are \
+               kept: a decision of a closed case waits to be approved or carried out";
+    assert!(planned.contains(why) && planned.ends_with("Nothing was deleted\n"), "{planned}");
+    let planned = said(&shop, &[PRUNE, &["--dry-run", "--json"]]).await.of_type("prune").remove(0);
+    let done = said(&shop, &[PRUNE, &["--yes", "--json"]]).await.of_type("prune").remove(0);
+    for event in [planned, done] {
+        assert_eq!((&event["cases"], &event["cases_kept"]), (&1.into(), &2.into()), "{event}");
+        assert_eq!((&event["runs"], &event["runs_kept"]), (&3.into(), &2.into()), "{event}");
+    }
+    assert_eq!(cases(&shop).await, ["C-1", "C-3 of C-1"]);
+    assert_eq!(shop.count("tieout_journal where key <> '3'").await, 0, "everything else is gone");
+    let purged = said(&shop, &[PURGE, &["--yes"]]).await.stdout;
+    let why = "deleted 0 of 2 closed cases with all history; 1 is left, of which a decision waits";
+    assert!(purged.contains(why) && purged.contains("; 1 is left, since"), "{purged}");
+    assert_eq!(cases(&shop).await, ["C-1", "C-3 of C-1"]);
+    shop.run().await.ended(0);
+    let states = "select state from tieout_proposals where undoes";
+    assert_eq!(shop.texts(states).await, ["carried_out"], "by what the records tell of its row");
+    let done = said(&shop, &[PRUNE, &["--yes", "--json"]]).await.of_type("prune").remove(0);
+    assert_eq!((&done["cases"], &done["cases_kept"]), (&1.into(), &0.into()), "{done}");
+    let done = said(&shop, &[PURGE, &["--yes", "--json"]]).await.of_type("cases_done").remove(0);
+    assert_eq!((&done["cases"], &done["left_out"]), (&1.into(), &0.into()), "{done}");
+    assert_eq!(cases(&shop).await, Vec::<String>::new());
+    shop.tieout(&["audit", "verify"]).await.ended(0);
+}
+
+/// A prune takes the closed cases of its runs; of the others it knows nothing any more.
+async fn what_a_prune_left_is_purged(engine: Engine) {
+    let shop = with_cases(engine, 2).await;
+    decide(&shop, 1).await;
+    a_year_passes_for_cases(&shop).await;
+    let early = said(&shop, &[PURGE, &["--yes"]]).await.stdout;
+    let why = "deleted 0 of 1 closed case with all history; 1 is left, since records name it or a \
+               part of it is left: `tieout db prune` takes a closed case together with the run";
+    assert!(early.contains(why), "{early}");
+    let pruned = said(&shop, &[PRUNE, &["--yes"]]).await.stdout;
+    assert!(pruned.contains(" and 1 closed case of 2 runs; the heads"), "{pruned}");
+    assert!(pruned.ends_with("the heads of the chains are kept\n"), "{pruned}");
+    assert_eq!(cases(&shop).await, ["C-2"], "it is open");
+    decide(&shop, 2).await;
+    a_year_passes_for_cases(&shop).await;
+    let pruned = said(&shop, &[PRUNE, &["--yes"]]).await.stdout;
+    assert!(pruned.contains(" and 0 closed cases of 1 run"), "{pruned}");
+    let closed = shop.texts("select cast(closed_at as text) from tieout_cases").await.remove(0);
+    let shown = said(&shop, &[PURGE, &["--dry-run"]]).await.stdout;
+    assert!(shown.contains(&format!("closed {}", &closed[..10])), "{shown}");
+    let purged = said(&shop, &[PURGE, &["--yes"]]).await.stdout;
+    let whole = "deleted 1 of 1 closed case with all history\n";
+    assert!(purged.ends_with(whole), "nothing is said to be left: {purged}");
+    assert_eq!(cases(&shop).await, Vec::<String>::new());
+}
+
+/// Who proposes something of a case while it is about to be deleted is not passed over.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_proposed_meanwhile_keeps_its_case() {
+    let shop = with_cases(Engine::Postgres, 2).await;
+    decide(&shop, 1).await;
+    a_year_passes_for_cases(&shop).await;
+    let said = proposed_meanwhile(&shop, 1, PRUNE).await;
+    assert!(said.contains(" and 0 closed cases of 1 run; "), "{said}");
+    assert!(said.contains("; 1 other closed case and "), "{said}");
+    decide(&shop, 2).await;
+    a_year_passes_for_cases(&shop).await;
+    shop.tieout(&[PRUNE, &["--yes"]].concat()).await.ended(0);
+    let said = proposed_meanwhile(&shop, 2, PURGE).await;
+    assert!(said.contains("deleted 0 of 2 closed cases"), "{said}");
+    assert_eq!(cases(&shop).await, ["C-1", "C-2"]);
+}
+
+/// What is said by a command that deletes, and that waits for who proposes something of a case.
+async fn proposed_meanwhile(shop: &Shop, case: i64, words: &[&str]) -> String {
+    let mut held = shop.begin_holding(case).await;
+    let propose = format!(
+        "insert into tieout_proposals (case_number, what, undoes, why, evidence_sha256, \
+         four_eyes, proposed_by, proposed_at, state) select number, 'failed', true, 'x', \
+         evidence_sha256, false, session_user, now(), 'open' from tieout_cases \
+         where number = {case}"
+    );
+    held.try_execute(&propose).await.unwrap();
+    let deleting = shop.program(&[words, &["--yes"]].concat()).spawn().unwrap();
+    shop.raw.until_a_lock_is_waited_for().await;
+    held.try_execute("commit").await.unwrap();
+    Ran::once_over(deleting).await.ended(0).stdout
+}
+
+/// Deciding is not deleting: who may is said.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_not_purge_is_told_who_may() {
+    let mut shop = with_cases(Engine::Postgres, 1).await;
+    decide(&shop, 1).await;
+    a_year_passes_for_cases(&shop).await;
+    for role in ["people", "run"] {
+        shop.under_role(role).await;
+        let ran = shop.tieout(&[PURGE, &["--yes"]].concat()).await.ended(12);
+        let hint = "hint: purge as the owner of tieout's tables: the roles of `tieout db roles`";
+        assert!(ran.stderr.contains(hint), "{role}: {}", ran.stderr);
+    }
+    assert_eq!(shop.count("tieout_cases").await, 1);
 }

@@ -10,7 +10,8 @@ use crate::cli::cases::select::{Confirm, Preview, SAMPLES, Select, done, identit
 use crate::cli::cases::{PAGE, body, find, number_of};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
-use crate::cli::out;
+use crate::cli::prune::refused;
+use crate::cli::{out, page};
 use crate::config::names;
 use crate::exit::Exit;
 use crate::model::count::counted;
@@ -217,27 +218,49 @@ pub async fn purge(options: &Purge, common: &Common, db: &Database) -> Result<Ex
         }
         return Ok(Exit::Ok);
     }
-    let preview = Preview { action: "delete", cases: &old, says: &|_case| None, is_bound: false };
+    // The line's age is how long it was open.
+    let closed = |case: &CaseRow| Some(format!("closed {}", to_short_text(case.closed_at?)));
+    let preview = Preview { action: "delete", cases: &old, says: &closed, is_bound: false };
     if !preview.confirmed(&options.confirm, common, db).await? {
         return Ok(Exit::Ok);
     }
     let numbers: Vec<i64> = old.iter().map(|case| case.number).collect();
-    let mut gone = 0_u64;
+    let (mut gone, mut waiting) = (0_usize, 0_usize);
     for chunk in numbers.chunks(1_000) {
-        let more = db.purge_cases(chunk, before).await.map_err(|e| Failure::store(&e))?;
-        gone = gone.saturating_add(more);
+        let more = db.purge_cases(chunk, before).await.map_err(|e| refused(&e, "purge"))?;
+        gone = gone.saturating_add(usize::try_from(more).unwrap_or(usize::MAX));
+        // Those of the others went with them. A case has one that waits at most.
+        let proposals = db.proposals(chunk).await.map_err(|e| Failure::store(&e))?;
+        let more = proposals.iter().filter(|proposal| proposal.ended_at.is_none()).count();
+        waiting = waiting.saturating_add(more);
     }
+    let left = old.len().saturating_sub(gone);
     if common.json {
-        let body = json!({ "action": "purge", "cases": gone, "before": to_text(before) });
+        let body = json!({
+            "action": "purge", "cases": gone, "left_out": left, "before": to_text(before)
+        });
         out::stdout(&line("cases_done", body));
     } else if is_said {
-        out::stdout(&format!(
-            "deleted {gone} of {} with all history; what is left is named by records that \
-             `tieout db prune` keeps",
-            counted(old.len(), "closed case", "closed cases")
+        let cases = counted(old.len(), "closed case", "closed cases");
+        page::say(&format!(
+            "deleted {gone} of {cases} with all history{}",
+            why_left(waiting, left.saturating_sub(waiting))
         ));
     }
     Ok(Exit::Ok)
+}
+
+/// Says of closed cases that are left why they are.
+fn why_left(waiting: usize, others: usize) -> String {
+    let waits = "to be approved or carried out (`tieout cases list --all --proposed open`, or \
+                 `approved`)";
+    let takes = "`tieout db prune` takes a closed case together with the run that opened it";
+    let (one, many) = ("is left, of which a decision waits", "are left, of which decisions wait");
+    let waiting = (waiting > 0).then(|| format!("; {} {waits}", counted(waiting, one, many)));
+    let one = "is left, since records name it or a part of it is left";
+    let many = "are left, since records name them or parts of them are left";
+    let others = (others > 0).then(|| format!("; {}: {takes}", counted(others, one, many)));
+    [waiting, others].into_iter().flatten().collect()
 }
 
 async fn closed_before(

@@ -18,6 +18,7 @@ use crate::store::postgres::errors::failed;
 use crate::store::postgres::read::{CASE, case_conditions, case_listing, case_row};
 use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::postgres::transactions::begin;
+use crate::store::prune::{goes, is_unnamed, unproposed};
 use crate::store::records::CaseRow;
 
 const READING: &str = "reading what people said of cases";
@@ -629,17 +630,22 @@ pub(super) async fn purge(
     before: Instant,
 ) -> Result<u64, StoreError> {
     let doing = "purging closed cases";
-    let mut connection = pool.acquire().await.map_err(failed(doing))?;
+    let mut tx = begin(pool).await.map_err(failed(doing))?;
+    // Who proposes something just now is waited for: the next statement sees the proposal.
     let mut sql = Sql::new(
-        "delete from tieout_cases k where k.state = 'closed' and k.closed_at < $2 \
-         and k.number = any($1) and not exists (select from tieout_runs r \
-         where r.id = k.opened_run and (r.ended_at is null or r.ended_at >= $2)) \
-         and not exists (select from tieout_journal j where j.table_name = k.table_name \
-         and j.key = k.subject and j.case_number = k.number)",
+        "select number from tieout_cases where number = any($1) order by number for update",
     );
     sql.bind(cases.to_vec());
+    sql.run(&mut tx).await.map_err(failed(doing))?;
+    let mut sql = Sql::new(concat!(
+        "delete from tieout_cases k where k.number = any($1) and ",
+        goes!(is_unnamed, "$2"),
+    ));
+    sql.bind(cases.to_vec());
     sql.bind(before);
-    sql.run(&mut connection).await.map_err(failed(doing))
+    let gone = sql.run(&mut tx).await.map_err(failed(doing))?;
+    tx.commit().await.map_err(failed(doing))?;
+    Ok(gone)
 }
 
 pub(super) async fn rows_to_look_at(

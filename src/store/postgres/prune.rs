@@ -13,38 +13,56 @@ use crate::store::error::StoreError;
 use crate::store::postgres::errors::{failed, unexpected};
 use crate::store::postgres::runs::heads;
 use crate::store::postgres::transactions::begin;
-use crate::store::prune::{Prunable, Pruned, Pruning, heads_text};
+use crate::store::prune::{
+    OldCases, Prunable, Pruned, Pruning, apart, goes, heads_text, is_old, needed_runs, run_goes,
+    unproposed,
+};
 
 const PRUNING: &str = "pruning the journal";
 
 pub(super) async fn prunable(pool: &PgPool, before: Instant) -> Result<Prunable, StoreError> {
     let doing = "looking for runs to prune";
-    let runs: Vec<(String, i64)> = sqlx::query_as(
-        "select r.id, r.journal_count from tieout_runs r where r.close_number is not null \
+    let old: Vec<(String, i64, bool)> = sqlx::query_as(concat!(
+        "select r.id, r.journal_count, r.id in ",
+        needed_runs!(),
+        " from tieout_runs r where r.close_number is not null \
          and r.ended_at < $1 and r.journal_count > 0 \
          and not exists (select from tieout_prunes p where p.run_id = r.id) \
          order by r.close_number",
-    )
+    ))
     .bind(before)
     .fetch_all(pool)
     .await
     .map_err(failed(doing))?;
+    let (runs, runs_kept) = apart(old);
     // Only now: what a run that goes on writes from here is looked at again for each run.
     let looked_at = sqlx::query_scalar("select clock_timestamp()")
         .fetch_one(pool)
         .await
         .map_err(failed(doing))?;
-    let kept: Vec<String> = sqlx::query_scalar(
+    let kept: Vec<String> = sqlx::query_scalar(concat!(
         "select distinct j.evidence_sha256 from tieout_journal j \
          join tieout_evidence e on e.sha256 = j.evidence_sha256 and e.created_at < $1 \
          where not exists (select from tieout_runs r where r.id = j.run_id \
-         and r.close_number is not null and r.ended_at < $1)",
-    )
+         and r.close_number is not null and r.ended_at < $1) or j.run_id in ",
+        needed_runs!(),
+    ))
     .bind(before)
     .fetch_all(pool)
     .await
     .map_err(failed(doing))?;
-    Ok(Prunable { before, looked_at, runs, kept: kept.into_iter().collect() })
+    let (all, gone): (i64, i64) = sqlx::query_as(concat!(
+        "select count(*), count(*) filter (where ",
+        goes!(run_goes, "$1"),
+        ") from tieout_cases k where ",
+        is_old!("k", "$1"),
+    ))
+    .bind(before)
+    .fetch_one(pool)
+    .await
+    .map_err(failed(doing))?;
+    let cases = OldCases::of(all, gone);
+    Ok(Prunable { before, looked_at, runs, runs_kept, cases, kept: kept.into_iter().collect() })
 }
 
 pub(super) async fn prune(
@@ -56,7 +74,8 @@ pub(super) async fn prune(
     if !open(&mut tx, pruning, now).await.map_err(failed(PRUNING))? {
         return Ok(None);
     }
-    let evidence = candidates(&mut tx, pruning).await.map_err(failed(PRUNING))?;
+    let (cases, shown) = delete_cases(&mut tx, pruning).await.map_err(failed(PRUNING))?;
+    let evidence = candidates(&mut tx, pruning, shown).await.map_err(failed(PRUNING))?;
     let records = delete_records(&mut tx, pruning).await.map_err(failed(PRUNING))?;
     let evidence = evidence.into_iter().filter(|hash| !pruning.kept.contains(hash)).collect();
     let evidence = delete_evidence(&mut tx, pruning, evidence).await.map_err(failed(PRUNING))?;
@@ -75,23 +94,24 @@ pub(super) async fn prune(
         return Err(unexpected(PRUNING, problem));
     }
     tx.commit().await.map_err(failed(PRUNING))?;
-    Ok(Some(Pruned { records, evidence }))
+    Ok(Some(Pruned { records, evidence, cases }))
 }
 
-/// Opens the run's prune; false where another was quicker.
+/// Opens the run's prune; false where another was quicker, or somebody needs it by now.
 async fn open(
     connection: &mut PgConnection,
     pruning: &Pruning<'_>,
     now: Instant,
 ) -> sqlx::Result<bool> {
     let heads = heads(connection, pruning.run_id).await?;
-    let opened = sqlx::query(
+    let opened = sqlx::query(concat!(
         "insert into tieout_prunes (run_id, state, pruned_at, pruned_by, records, heads) \
          select id, 'open', $3, $4 || ' (database user ' || session_user || ')', \
          journal_count, $5 from tieout_runs \
-         where id = $1 and close_number is not null and ended_at < $2 \
-         on conflict (run_id) do nothing",
-    )
+         where id = $1 and close_number is not null and ended_at < $2 and id not in ",
+        needed_runs!(),
+        " on conflict (run_id) do nothing",
+    ))
     .bind(pruning.run_id)
     .bind(pruning.before)
     .bind(now)
@@ -102,32 +122,50 @@ async fn open(
     Ok(opened.rows_affected() > 0)
 }
 
-/// The evidence of the run's records and of the cases that go with it.
-async fn candidates(
+/// Deletes the run's old cases but for those that somebody waits for or that have a part which
+/// stays; returns how many, and what they showed. One that stays is left to `cases purge`.
+async fn delete_cases(
     connection: &mut PgConnection,
     pruning: &Pruning<'_>,
-) -> sqlx::Result<HashSet<String>> {
-    let hashes: Vec<String> = sqlx::query_scalar(
-        "select evidence_sha256 from tieout_journal where run_id = $1 \
-         union select evidence_sha256 from tieout_cases where opened_run = $1 \
-         and state = 'closed' and closed_at < $2 and evidence_sha256 is not null",
+) -> sqlx::Result<(u64, Vec<String>)> {
+    // Who proposes something just now is waited for: the next statement sees the proposal.
+    let old: Vec<i64> = sqlx::query_scalar(
+        "select number from tieout_cases where opened_run = $1 and state = 'closed' \
+         and closed_at < $2 order by number for update",
     )
     .bind(pruning.run_id)
     .bind(pruning.before)
+    .fetch_all(&mut *connection)
+    .await?;
+    let gone: Vec<Option<String>> = sqlx::query_scalar(concat!(
+        "delete from tieout_cases k where k.number = any($1) and ",
+        goes!(run_goes, "$2"),
+        " returning k.evidence_sha256",
+    ))
+    .bind(&old)
+    .bind(pruning.before)
     .fetch_all(connection)
     .await?;
-    Ok(hashes.into_iter().collect())
+    let cases = u64::try_from(gone.len()).unwrap_or(u64::MAX);
+    Ok((cases, gone.into_iter().flatten().collect()))
+}
+
+/// The evidence of the run's records, beside that of the cases that went with it.
+async fn candidates(
+    connection: &mut PgConnection,
+    pruning: &Pruning<'_>,
+    shown: Vec<String>,
+) -> sqlx::Result<HashSet<String>> {
+    let hashes: Vec<String> =
+        sqlx::query_scalar("select evidence_sha256 from tieout_journal where run_id = $1")
+            .bind(pruning.run_id)
+            .fetch_all(connection)
+            .await?;
+    Ok(hashes.into_iter().chain(shown).collect())
 }
 
 /// Everything of the run that nobody waits for; returns how many records.
 async fn delete_records(connection: &mut PgConnection, pruning: &Pruning<'_>) -> sqlx::Result<u64> {
-    sqlx::query(
-        "delete from tieout_cases where opened_run = $1 and state = 'closed' and closed_at < $2",
-    )
-    .bind(pruning.run_id)
-    .bind(pruning.before)
-    .execute(&mut *connection)
-    .await?;
     for sql in [
         "delete from tieout_outbox where run_id = $1 \
          and (delivered_at is not null or suppressed_at is not null)",

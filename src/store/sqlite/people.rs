@@ -16,6 +16,7 @@ use crate::store::people::{
     SIMILAR_AMONG, UNPROPOSED, What, assigned_text, linked, outrun_text, proposed_text,
     reasons_sql,
 };
+use crate::store::prune::{goes, is_unnamed, unproposed};
 use crate::store::records::CaseRow;
 use crate::store::sqlite::cases::{COLUMNS, case_of, summing, summing_first};
 use crate::store::sqlite::cells::Cells;
@@ -547,15 +548,10 @@ pub(super) async fn purge(
     cases: &[i64],
     before: Instant,
 ) -> Result<u64, StoreError> {
-    let query = sqlx::query(
-        "delete from tieout_cases where state = 'closed' and closed_at < ?2 \
-         and number in (select value from json_each(?1)) \
-         and not exists (select 1 from tieout_runs r where r.id = tieout_cases.opened_run \
-         and (r.ended_at is null or r.ended_at >= ?2)) \
-         and not exists (select 1 from tieout_journal j \
-         where j.table_name = tieout_cases.table_name and j.key = tieout_cases.subject \
-         and j.case_number = tieout_cases.number)",
-    )
+    let query = sqlx::query(concat!(
+        "delete from tieout_cases as k where k.number in (select value from json_each(?1)) and ",
+        goes!(is_unnamed, "?2"),
+    ))
     .bind(json_set(cases))
     .bind(to_text(before));
     execute(connection, "purging closed cases", query).await

@@ -10,7 +10,10 @@ use sqlx::sqlite::SqliteConnection;
 
 use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
-use crate::store::prune::{Prunable, Pruned, Pruning, heads_text};
+use crate::store::prune::{
+    OldCases, Prunable, Pruned, Pruning, apart, goes, heads_text, is_old, needed_runs, run_goes,
+    unproposed,
+};
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::runs::heads;
 use crate::store::sqlite::sql::{execute, fetch, json_set};
@@ -26,27 +29,44 @@ pub(super) async fn prunable(
     looked_at: Instant,
 ) -> Result<Prunable, StoreError> {
     let doing = "looking for runs to prune";
-    let query = sqlx::query(
-        "select r.id, r.journal_count from tieout_runs r where r.close_number is not null \
+    let query = sqlx::query(concat!(
+        "select r.id, r.journal_count, r.id in ",
+        needed_runs!(),
+        " from tieout_runs r where r.close_number is not null \
          and r.ended_at < ?1 and r.journal_count > 0 \
          and not exists (select 1 from tieout_prunes p where p.run_id = r.id) \
          order by r.close_number",
-    )
+    ))
     .bind(to_text(before));
-    let mut runs = Vec::new();
+    let mut old = Vec::new();
     for row in fetch(connection, doing, query).await? {
         let cells = Cells::new(&row, doing);
-        runs.push((cells.text(0)?, cells.int(1)?));
+        old.push((cells.text(0)?, cells.int(1)?, cells.int(2)? != 0));
     }
-    let query = sqlx::query(
+    let (runs, runs_kept) = apart(old);
+    let query = sqlx::query(concat!(
         "select distinct j.evidence_sha256 from tieout_journal j \
          join tieout_evidence e on e.sha256 = j.evidence_sha256 and e.created_at < ?1 \
          where not exists (select 1 from tieout_runs r where r.id = j.run_id \
-         and r.close_number is not null and r.ended_at < ?1)",
-    )
+         and r.close_number is not null and r.ended_at < ?1) or j.run_id in ",
+        needed_runs!(),
+    ))
     .bind(to_text(before));
     let kept = hashes(connection, doing, query).await?;
-    Ok(Prunable { before, looked_at, runs, kept })
+    let query = sqlx::query(concat!(
+        "select count(*), count(*) filter (where ",
+        goes!(run_goes, "?1"),
+        ") from tieout_cases k where ",
+        is_old!("k", "?1"),
+    ))
+    .bind(to_text(before));
+    let (mut all, mut gone) = (0, 0);
+    for row in fetch(connection, doing, query).await? {
+        let cells = Cells::new(&row, doing);
+        (all, gone) = (cells.int(0)?, cells.int(1)?);
+    }
+    let cases = OldCases::of(all, gone);
+    Ok(Prunable { before, looked_at, runs, runs_kept, cases, kept })
 }
 
 async fn hashes(
@@ -66,12 +86,13 @@ pub(super) async fn prune(
     let run = pruning.run_id.to_owned();
     let before = to_text(pruning.before);
     let heads = heads_text(&heads(connection, pruning.run_id).await?);
-    let open = sqlx::query(
+    let open = sqlx::query(concat!(
         "insert into tieout_prunes (run_id, state, pruned_at, pruned_by, records, heads) \
          select id, 'open', ?3, ?4, journal_count, ?5 from tieout_runs \
-         where id = ?1 and close_number is not null and ended_at < ?2 \
-         on conflict (run_id) do nothing",
-    )
+         where id = ?1 and close_number is not null and ended_at < ?2 and id not in ",
+        needed_runs!(),
+        " on conflict (run_id) do nothing",
+    ))
     .bind(run.clone())
     .bind(before.clone())
     .bind(to_text(now))
@@ -80,15 +101,12 @@ pub(super) async fn prune(
     if execute(connection, PRUNING, open).await? == 0 {
         return Ok(None);
     }
-    let query = sqlx::query(
-        "select evidence_sha256 from tieout_journal where run_id = ?1 \
-         union select evidence_sha256 from tieout_cases where opened_run = ?1 \
-         and state = 'closed' and closed_at < ?2 and evidence_sha256 is not null",
-    )
-    .bind(run.clone())
-    .bind(before.clone());
-    let candidates = hashes(connection, PRUNING, query).await?;
-    let records = delete_records(connection, &run, &before).await?;
+    let (cases, shown) = delete_cases(connection, &run, &before).await?;
+    let query = sqlx::query("select evidence_sha256 from tieout_journal where run_id = ?1")
+        .bind(run.clone());
+    let mut candidates = hashes(connection, PRUNING, query).await?;
+    candidates.extend(shown);
+    let records = delete_records(connection, &run).await?;
     let candidates: Vec<String> =
         candidates.into_iter().filter(|hash| !pruning.kept.contains(hash)).collect();
     let evidence = delete_evidence(connection, pruning, &candidates).await?;
@@ -103,19 +121,32 @@ pub(super) async fn prune(
         );
         return Err(StoreError::Unexpected { doing: PRUNING, problem });
     }
-    Ok(Some(Pruned { records, evidence }))
+    Ok(Some(Pruned { records, evidence, cases }))
 }
 
-/// Everything of the run that nobody waits for; returns how many records.
-async fn delete_records(
+/// Deletes the run's old cases but for those that somebody waits for or that have a part which
+/// stays; returns how many, and what they showed. One that stays is left to `cases purge`.
+async fn delete_cases(
     connection: &mut SqliteConnection,
     run: &str,
     before: &str,
-) -> Result<u64, StoreError> {
-    let cases = sqlx::query(
-        "delete from tieout_cases where opened_run = ?1 and state = 'closed' and closed_at < ?2",
-    );
-    execute(connection, PRUNING, cases.bind(run.to_owned()).bind(before.to_owned())).await?;
+) -> Result<(u64, Vec<String>), StoreError> {
+    let query = sqlx::query(concat!(
+        "delete from tieout_cases as k where k.opened_run = ?1 and ",
+        goes!(run_goes, "?2"),
+        " returning evidence_sha256",
+    ))
+    .bind(run.to_owned())
+    .bind(before.to_owned());
+    let gone = fetch(connection, PRUNING, query).await?;
+    let shown = gone.iter().map(|row| Cells::new(row, PRUNING).opt_text(0));
+    let shown: Vec<Option<String>> = shown.collect::<Result<_, _>>()?;
+    let cases = u64::try_from(gone.len()).unwrap_or(u64::MAX);
+    Ok((cases, shown.into_iter().flatten().collect()))
+}
+
+/// Everything of the run that nobody waits for; returns how many records.
+async fn delete_records(connection: &mut SqliteConnection, run: &str) -> Result<u64, StoreError> {
     for sql in [
         "delete from tieout_outbox where run_id = ?1 \
          and (delivered_at is not null or suppressed_at is not null)",

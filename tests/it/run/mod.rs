@@ -20,5 +20,5 @@ mod attempts;
 pub mod fetching;
 mod missing;
 mod releasing;
-mod people;
+pub mod people;
 mod people_and_back;
