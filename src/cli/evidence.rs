@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::model::evidence::{Answer, CompleteSearch, Evidence, PspObject};
+use crate::decide::permit::stated_failure;
+use crate::model::evidence::{Answer, CompleteSearch, Evidence, Failure, PspObject};
 use crate::model::money::Money;
 use crate::model::time::to_short_text;
 use crate::model::transaction::SiblingState;
@@ -134,8 +135,10 @@ fn of_object(object: &PspObject) -> String {
     };
     let back: String = Back::of(&[object]).words().iter().map(|one| format!(", {one}")).collect();
     let tag = object.tag.as_deref().unwrap_or("none");
+    let failed = stated_failure(object).map(Failure::words).filter(|words| !words.is_empty());
+    let failed = failed.map(|words| format!(": {words}")).unwrap_or_default();
     format!(
-        "{} {} ({}){captured}{back} created {} tag {tag}",
+        "{} {} ({}{failed}){captured}{back} created {} tag {tag}",
         object.reference,
         object.status,
         object.state.as_str(),

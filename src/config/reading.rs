@@ -673,8 +673,10 @@ impl<'a> Reading<'a> {
         let mut files = Vec::new();
         for (at, file) in settings.files.iter().enumerate() {
             let name = file.display().to_string();
-            let read = match std::fs::read_to_string(self.folder.join(file)) {
-                Ok(text) => rules::parse(&text, &name, true).map_err(|error| error.to_string()),
+            let read = match std::fs::read(self.folder.join(file)) {
+                Ok(bytes) => {
+                    rules::parse_bytes(&bytes, &name, true).map_err(|error| error.to_string())
+                }
                 Err(error) => Err(format!("the rule file {name} cannot be read: {error}")),
             };
             match read {

@@ -10,6 +10,7 @@ use crate::decide::decision::{Decision, Verdict, Want};
 use crate::decide::permit::HandBack;
 use crate::decide::policy::{AbsentMeans, GaveUp};
 use crate::decide::view::View;
+use crate::model::count::counted;
 use crate::model::evidence::{Miss, UntaggedMatch};
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, span_text, to_short_text};
@@ -251,7 +252,8 @@ pub(super) fn gave_up(view: &View<'_>, text: &str) -> Option<Decision> {
     if tries < view.policy.max_retries {
         return None;
     }
-    let text = format!("handed back {tries} times without an end; {text}");
+    let times = counted(tries, "time", "times");
+    let text = format!("handed back {times} without an end; {text}");
     Some(match view.policy.gave_up {
         GaveUp::Review => view.review(Reason::GaveUp, text),
         GaveUp::Failed => Decision {

@@ -261,6 +261,17 @@ pub struct Failure {
     pub still_payable: bool,
 }
 
+impl Failure {
+    /// The code, and the PSP's advice beside it, as far as it states them: people and rules go by
+    /// both.
+    pub fn words(&self) -> String {
+        let code = Some(self.code.clone()).filter(|code| !code.is_empty());
+        let advice = self.advice.as_ref().map(|advice| format!("advice {advice}"));
+        let said: Vec<String> = code.into_iter().chain(advice).collect();
+        said.join(", ")
+    }
+}
+
 impl ObjectState {
     /// It can capture with no new call from anyone.
     pub fn can_still_capture(&self) -> bool {

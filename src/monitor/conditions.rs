@@ -10,7 +10,7 @@ use crate::model::time::{Instant, span_text, to_short_text};
 use crate::monitor::facts::{Facts, Known};
 use crate::monitor::settings::MonitoringSettings;
 use crate::store::outbox::SinkState;
-use crate::store::watch::CaseLine;
+use crate::store::watch::{CaseLine, SO_FAR};
 
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])+ $variant:ident $word:literal;)+) => {
@@ -251,18 +251,38 @@ fn no_success(facts: &Facts<'_>, known: &Known, settings: &MonitoringSettings, p
 }
 
 /// By the policy they are a person's, whose cases are open, or the run ended them: of those no case
-/// tells, and the condition holds until a run gives up none.
+/// tells, and the condition holds until a run gives up none. By the count of cases it grows, and by
+/// the sum of what runs ended.
 fn gave_up(facts: &Facts<'_>, known: &Known, put: Put<'_>) {
-    let reason = Reason::GaveUp.as_str();
-    // The count of cases first: by it the condition grows.
-    let open = several(known, reason);
+    let open = several(known, Reason::GaveUp.as_str());
     let cases = open.map(|(what, which)| format!("{what} of rows that were given up; {which}"));
-    let rows = facts.tally.reasons.get(reason).map(|rows| counted(*rows, "row", "rows"));
-    let rows = rows.map(|rows| format!("{rows} given up by {}", facts.run_id));
-    let said: Vec<String> = cases.into_iter().chain(rows).collect();
+    let (sum, fresh) = known.given_up();
+    // Of a run that was interrupted the next one tells.
+    let is_own = i64::try_from(facts.tally.given_up.len()).is_ok_and(|own| own == fresh);
+    let by = if is_own { "by" } else { "up to" };
+    let ended = match (fresh, sum) {
+        (0, 0) => None,
+        (0, _) if cases.is_none() => None,
+        (0, _) => Some(format!("given up as failed {SO_FAR}{sum}")),
+        _some => {
+            let rows = counted(fresh, "row", "rows");
+            Some(format!("{rows} given up as failed {by} {} ({SO_FAR}{sum})", facts.run_id))
+        }
+    };
+    let said: Vec<String> = cases.into_iter().chain(ended).collect();
     if !said.is_empty() {
         put(Kind::GaveUp, None, said.join("; "));
     }
+}
+
+/// What a receiver may not have taken while it held, and what it is told then though it holds no
+/// more: of each run that gave up rows somebody hears.
+pub fn late(facts: &Facts<'_>) -> Option<Condition> {
+    let (sum, _) = facts.known.as_ref()?.given_up();
+    let run = facts.run_id;
+    let text = format!("rows were given up as failed before {run}, untold as yet ({SO_FAR}{sum})");
+    let kind = Kind::GaveUp;
+    (sum > 0).then(|| Condition { kind, subject: None, class: class_of(kind.as_str()), text })
 }
 
 fn oldest_stuck(now: Instant, known: &Known, settings: &MonitoringSettings, put: Put<'_>) {
@@ -448,7 +468,7 @@ mod tests {
         assert_eq!(both, said("3 cases", "the first: C-3, the newest: C-9"));
     }
 
-    /// What a run ended is told of by that run alone, what is a person's as long as it is.
+    /// What runs ended is told of once, with the sum, what is a person's as long as it is.
     #[test]
     fn rows_that_were_given_up_are_told_of_whatever_the_policy_makes_of_them() {
         let case = CaseLine {
@@ -460,20 +480,29 @@ mod tests {
             first: 7,
             last: 9,
         };
-        let text = |rows: u64, cases: Vec<CaseLine>| {
+        // Rows of this run, of all runs, and those told of before.
+        let text = |(own, sum, told): (usize, i64, i64), cases: Vec<CaseLine>| {
             let mut tally = Tally::default();
-            tally.reasons.extend((rows > 0).then_some(("gave_up", rows)));
-            let known = Known { cases, ..Known::default() };
-            let holding = holding(&facts_of("cron", Exit::Ok, known, &tally), &settings());
+            tally.given_up.extend((0..own).map(|key| ("t".to_owned(), key.to_string())));
+            let marks = marks(&[("given_up", sum), ("given_up_told", told)]);
+            let facts = facts_of("cron", Exit::Ok, Known { cases, ..marks }, &tally);
+            let holding = holding(&facts, &settings());
             holding.first().map(|held| format!("{}: {}", held.name(), held.text))
         };
-        assert_eq!(text(0, Vec::new()), None);
-        let ended = text(3, Vec::new());
-        assert_eq!(ended.as_deref(), Some("gave_up: 3 rows given up by r1"));
+        assert_eq!(text((0, 0, 0), Vec::new()), None);
+        assert_eq!(text((0, 3, 3), Vec::new()), None);
+        let ended = text((3, 7, 4), Vec::new());
+        assert_eq!(ended.as_deref(), Some("gave_up: 3 rows given up as failed by r1 (so far: 7)"));
+        // An earlier run was interrupted, and told nobody.
+        let ended = text((0, 7, 6), Vec::new());
+        let want = "gave_up: 1 row given up as failed up to r1 (so far: 7)";
+        assert_eq!(ended.as_deref(), Some(want));
         let cases = "gave_up: 2 cases of rows that were given up; the first: C-7, the newest: C-9";
-        assert_eq!(text(0, vec![case.clone()]).as_deref(), Some(cases));
-        let both = format!("{cases}; 1 row given up by r1");
-        assert_eq!(text(1, vec![case]), Some(both));
+        assert_eq!(text((0, 0, 0), vec![case.clone()]).as_deref(), Some(cases));
+        let before = format!("{cases}; given up as failed so far: 4");
+        assert_eq!(text((0, 4, 4), vec![case.clone()]), Some(before));
+        let both = format!("{cases}; 1 row given up as failed by r1 (so far: 5)");
+        assert_eq!(text((1, 5, 4), vec![case]), Some(both));
     }
 
     /// Of two rows with one natural key, both paid, and of one that is absent beside a paid one.

@@ -18,6 +18,12 @@ use crate::store::watch::{CaseLine, Change, FileFigures, Mark, StuckLine};
 /// Whole days: a case older than one of these stands in the next bucket of `aging.csv`.
 const BUCKET_DAYS: [i64; 6] = [1, 3, 7, 30, 60, 90];
 
+/// The number, for all schedules, of rows that runs gave up and ended as failed.
+pub const GIVEN_UP: &str = "given_up";
+
+/// As many of them as alerts were taken for: more by runs that could not tell any more.
+pub const GIVEN_UP_TOLD: &str = "given_up_told";
+
 /// The end of a run, however it ended.
 #[derive(Debug, Clone)]
 pub struct Facts<'a> {
@@ -68,6 +74,13 @@ impl Known {
     /// A number, where it is known.
     pub fn mark(&self, name: &str) -> Option<i64> {
         self.marks.get(name).copied()
+    }
+
+    /// Rows that were given up as failed, over all runs, and those of them that no run had told of
+    /// before.
+    pub fn given_up(&self) -> (i64, i64) {
+        let sum = self.mark(GIVEN_UP).unwrap_or(0);
+        (sum, sum.saturating_sub(self.mark(GIVEN_UP_TOLD).unwrap_or(0)).max(0))
     }
 
     /// The numbers below a prefix, the prefix cut off.
@@ -144,6 +157,14 @@ impl Facts<'_> {
             }
         }
         changes
+    }
+
+    /// How it changes what is remembered of rows that were given up as failed: no case of theirs is
+    /// there to be seen by a later run.
+    pub fn changes_of_given_up(&self) -> Vec<(String, Change)> {
+        let rows = i64::try_from(self.tally.given_up.len()).unwrap_or(i64::MAX);
+        let more = (rows > 0).then(|| (GIVEN_UP.to_owned(), Change::Add(rows)));
+        more.into_iter().collect()
     }
 
     /// How it changes what is remembered of sources, for all schedules: who fetches next, knows.

@@ -1,10 +1,12 @@
-//! What a run told while it went on, counted: no row stays in it.
+//! What a run told while it went on, counted: no row stays in it, but the names of those that were
+//! given up for good.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::reason::Outcome;
+use crate::model::reason::{Outcome, Reason};
 use crate::model::time::Instant;
 use crate::run::events::{AccountNote, Event};
+use crate::store::records::{Applied, JournalRow};
 
 /// Counts of one run.
 #[derive(Debug, Clone, Default)]
@@ -15,6 +17,8 @@ pub struct Tally {
     pub decided: BTreeMap<(String, Outcome), u64>,
     /// Rows decided, by reason.
     pub reasons: BTreeMap<&'static str, u64>,
+    /// Rows that were given up and ended as failed, by table and key: no case tells of them.
+    pub given_up: BTreeSet<(String, String)>,
     /// What each account was asked, as it was told last.
     pub accounts: BTreeMap<String, AccountNote>,
     /// The sources that were fetched from, and whether that failed.
@@ -32,6 +36,12 @@ impl Tally {
             Event::Decided(row) => {
                 bump(self.decided.entry((row.account.clone(), row.outcome)).or_default());
                 bump(self.reasons.entry(row.reason.as_str()).or_default());
+                if is_given_up(row) {
+                    self.given_up.insert((row.table.clone(), row.key.clone()));
+                }
+            }
+            Event::NotApplied(row) => {
+                self.given_up.remove(&(row.table.clone(), row.key.clone()));
             }
             Event::Asked(note) => {
                 self.accounts.insert(note.account.clone(), note.clone());
@@ -48,7 +58,6 @@ impl Tally {
             }
             Event::Abandoned(_)
             | Event::UnmappedStatus { .. }
-            | Event::NotApplied(_)
             | Event::NotLookedAt { .. }
             | Event::Fetching { .. }
             | Event::BroughtIn(_)
@@ -58,4 +67,9 @@ impl Tally {
             | Event::Asking { .. } => {}
         }
     }
+}
+
+/// Whether the run ends it as failed after its hand-backs: what the mode withholds is not ended.
+fn is_given_up(row: &JournalRow) -> bool {
+    row.reason == Reason::GaveUp && row.outcome == Outcome::Failed && row.applied == Applied::Yes
 }

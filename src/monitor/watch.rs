@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 use crate::exit::Exit;
 use crate::model::time::{Instant, later};
 use crate::monitor::alerts::tell;
-use crate::monitor::conditions::{Condition, Kind, holding};
-use crate::monitor::facts::{Facts, Known, bucket_edges, is_interrupted};
+use crate::monitor::conditions::{Condition, Kind, holding, late};
+use crate::monitor::facts::{Facts, GIVEN_UP_TOLD, Known, bucket_edges, is_interrupted};
 use crate::monitor::healthcheck::{Ping, ping};
 use crate::monitor::metrics::Page;
 use crate::monitor::prometheus::{push, textfile, write};
@@ -31,7 +31,7 @@ use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::error::StoreError;
 use crate::store::outbox::OutboxDriver;
-use crate::store::watch::{Alert, AlertAsk, FileFigures, Mark};
+use crate::store::watch::{Alert, AlertAsk, Change, FileFigures, Mark};
 
 /// What is left for the network once a signal asked for the end: the run itself had the rest.
 const STOPPED: Duration = Duration::from_secs(1);
@@ -55,8 +55,8 @@ pub struct Around {
     pub stop: CancellationToken,
 }
 
-/// Where it is remembered what all schedules see: how their sources were met. No schedule is called
-/// so.
+/// Where it is remembered what all schedules see: how their sources were met, and how many rows
+/// were given up. No schedule is called so.
 const OF_ALL: &str = "all schedules";
 
 /// What fetching files alone can judge.
@@ -149,6 +149,11 @@ impl<'a> Watch<'a> {
             known: None,
         };
         let mut problems = Vec::new();
+        if let Some(db) = db.filter(|_| is_interrupted(exit))
+            && let Err(error) = leave_to_the_next(db, &facts).await
+        {
+            problems.push(format!("the database: {error}"));
+        }
         let db = db.filter(|_| !is_interrupted(exit));
         let mut asks = Vec::new();
         if let Some(db) = db {
@@ -186,7 +191,9 @@ impl<'a> Watch<'a> {
             marks = db.move_marks(facts.scope, &facts.changes_of_end()).await?;
         }
         // The later one counts: a schedule may remember a source from before.
-        marks.extend(db.move_marks(OF_ALL, &facts.changes_of_sources()).await?);
+        let mut of_all = facts.changes_of_sources();
+        of_all.extend(facts.changes_of_given_up());
+        marks.extend(db.move_marks(OF_ALL, &of_all).await?);
         let stuck = db.stuck_by_account().await?;
         let edges = bucket_edges(facts.ended_at, self.around.zone);
         let cases = db.open_cases_by_age(&edges).await?;
@@ -197,21 +204,35 @@ impl<'a> Watch<'a> {
         };
         facts.known = Some(Known { sinks, files, ..Known::new(stuck, cases, marks) });
         let holding = holding(facts, self.settings);
+        let late = late(facts);
         let now = db.now().await?;
         let mut asks = Vec::new();
         for to in &self.settings.alert {
-            let ask = self.ask(to, &holding, now);
+            let ask = self.ask(to, &holding, late.as_ref(), now);
             let alerts = db.take_alerts(&ask).await?;
             if !alerts.is_empty() {
                 asks.push((to, ask, alerts));
             }
         }
+        let (given_up, untold) = facts.known.as_ref().map(Known::given_up).unwrap_or_default();
+        if self.is_run() && untold > 0 {
+            // What a receiver does not take now stands beside its own alert.
+            let told = (GIVEN_UP_TOLD.to_owned(), Change::Set(given_up));
+            db.move_marks(OF_ALL, &[told]).await?;
+        }
         Ok(asks)
     }
 
-    fn ask(&self, to: &AlertSettings, holding: &[Condition], now: Instant) -> AlertAsk {
+    fn ask(
+        &self,
+        to: &AlertSettings,
+        holding: &[Condition],
+        late: Option<&Condition>,
+        now: Instant,
+    ) -> AlertAsk {
         let judged = holding.iter().filter(|held| self.judges.contains(&held.kind));
         let wanted = judged.filter(|held| to.wants(held.kind, held.class));
+        let late = late.filter(|late| to.wants(late.kind, late.class));
         AlertAsk {
             scope: self.settings.scope.clone(),
             receiver: to.name.clone(),
@@ -224,6 +245,7 @@ impl<'a> Watch<'a> {
                 .filter(|kind| !kind.is_of_runs())
                 .map(|kind| kind.as_str())
                 .collect(),
+            late: late.map(|late| (late.name(), late.text.clone())).into_iter().collect(),
             growing: Kind::ALL.iter().filter(|kind| kind.grows()).map(|k| k.as_str()).collect(),
             now,
             lease_until: later(now, LEASE),
@@ -340,6 +362,15 @@ impl<'a> Watch<'a> {
         }
         db.note_monitoring(&self.run_id, problems).await
     }
+}
+
+/// A run that was interrupted tells nobody: that it gave up rows is the next one's to tell.
+async fn leave_to_the_next(db: &Database, facts: &Facts<'_>) -> Result<(), StoreError> {
+    let changes = facts.changes_of_given_up();
+    if !changes.is_empty() {
+        db.move_marks(OF_ALL, &changes).await?;
+    }
+    Ok(())
 }
 
 /// The accounts that gave no answer when this schedule asked them last, and none to anybody since.

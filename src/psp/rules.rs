@@ -145,7 +145,7 @@ pub fn parse(text: &str, source_name: &str, own: bool) -> Result<RuleFile, RuleE
         let toml = text.get(offset..end).unwrap_or_default();
         let parsed = rules_of(rule, raw.psp.as_deref(), own).map_err(|problem| {
             let place = offset.saturating_add(place_of(toml, &problem));
-            refuse(place, format!("rule `{}`: {problem}", rule.id))
+            refuse(place, on_one_line(&format!("rule `{}`: {problem}", rule.id)))
         })?;
         for (rule, case) in parsed {
             if !ids.insert(rule.id.clone()) {
@@ -162,6 +162,36 @@ pub fn parse(text: &str, source_name: &str, own: bool) -> Result<RuleFile, RuleE
         });
     }
     Ok(file)
+}
+
+/// Reads a rule file as it lies on the disk.
+///
+/// # Errors
+/// As [`parse`], and of what is no text its line.
+pub fn parse_bytes(bytes: &[u8], source_name: &str, own: bool) -> Result<RuleFile, RuleError> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => parse(text, source_name, own),
+        Err(error) => {
+            let before = bytes.iter().take(error.valid_up_to());
+            let byte = bytes.get(error.valid_up_to()).copied().unwrap_or_default();
+            Err(RuleError {
+                file: source_name.to_owned(),
+                line: before.filter(|byte| **byte == b'\n').count().saturating_add(1),
+                problem: format!(
+                    "the byte {byte:#04x} is no letter of UTF-8; expected UTF-8: save the file so"
+                ),
+            })
+        }
+    }
+}
+
+/// A message that repeats what a file says: nothing of it begins a line of its own.
+fn on_one_line(text: &str) -> String {
+    let shown = |letter: char| match letter.is_control() {
+        true => format!("\\u{:04x}", u32::from(letter)),
+        false => letter.to_string(),
+    };
+    text.chars().map(shown).collect()
 }
 
 /// The reader's words for types are a programmer's. Of a value that does not fit, its field is
@@ -448,6 +478,7 @@ mod tests {
             ("when = \"failure\"", "when = \"broken\"", "when: `broken` is none of"),
             ("when = \"failure\"", "when = \"canceled\"", "code and advice go with"),
             ("id = \"a\"", "id = \"a b\"", "id: expected"),
+            ("id = \"a\"", "id = \"a\\nb\\u001b\"", "rule `a\\u000ab\\u001b`: id: expected"),
             ("code = [\"x\"]", "codes = [\"x\"]", "f.toml:4: unknown field `codes`"),
             ("code = [\"x\"]", "code = [", "f.toml:5"),
             ("code = [\"x\"]", "code = \"x\"", "expected a list in brackets, as in ["),
@@ -603,6 +634,42 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// What nobody has heard of may still capture: it is named, or stays a person's.
+    #[test]
+    fn unknown_statuses_that_are_ended_are_named() {
+        let of = |status: &str, outcome: &str| {
+            let text = RULE
+                .replace("when = \"failure\"\n", "when = \"unknown_status\"\n")
+                .replace("code = [\"x\"]\n", status)
+                .replace("{ code = \"x\" }", "{ status = \"settled_twice\" }")
+                .replace("\"failed\"", &format!("\"{outcome}\""));
+            parse(&text, "f.toml", true).map(|_file| ()).map_err(|error| error.to_string())
+        };
+        for (status, says) in [
+            ("", "a failed rule names its statuses; one that takes every unknown status"),
+            ("status = [\"*\"]\n", "a failed rule names its statuses"),
+            ("status = [\"settled_twice\", \"**\"]\n", "a failed rule names its statuses"),
+            ("status = [\"s*\"]\n", "`s*` is too broad a family for a failed rule"),
+        ] {
+            let said = of(status, "failed").unwrap_err();
+            assert!(said.contains(says) && said.contains("nobody has thought of"), "{said}");
+            for stays in ["wait", "review"] {
+                of(status, stays).unwrap();
+            }
+        }
+        for named in ["settled_twice", "settled_*"] {
+            of(&format!("status = [\"{named}\"]\n"), "failed").unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_is_refused_with_its_line() {
+        let bytes = [RULE.as_bytes(), b"# caf\xe9\n"].concat();
+        let said = parse_bytes(&bytes, "f.toml", true).unwrap_err().to_string();
+        assert!(said.starts_with("f.toml:8: the byte 0xe9 is no letter of UTF-8; expected UTF-8"));
+        assert_eq!(parse_bytes(RULE.as_bytes(), "f.toml", true).unwrap().rules.len(), 1);
     }
 
     #[test]

@@ -4,6 +4,9 @@
 
 use crate::model::time::Instant;
 
+/// What stands before a sum in a sentence: one that never falls.
+pub const SO_FAR: &str = "so far: ";
+
 /// Rows of one account that wait for an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StuckLine {
@@ -81,6 +84,9 @@ pub struct AlertAsk {
     /// Kinds that are the database's and no schedule's: they are told once, and their end once,
     /// whichever schedule sees it.
     pub shared: Vec<&'static str>,
+    /// Conditions that need not hold any more, each with one sentence and its sum: told where the
+    /// receiver was not told of so many while they held.
+    pub late: Vec<(String, String)>,
     /// Kinds that are of cases which nobody may miss: told anew when more of them are open than
     /// were told of.
     pub growing: Vec<&'static str>,
@@ -99,6 +105,14 @@ impl AlertAsk {
     fn is_known(&self, alert: &StoredAlert, text: &str) -> bool {
         let grows = self.growing.contains(&kind_of(&alert.condition));
         alert.is_told && !(grows && has_grown(&alert.text, text))
+    }
+
+    /// What the receiver is still to be told of a condition that is over.
+    fn owed(&self, alert: &StoredAlert) -> Option<&String> {
+        let (_, text) = self.late.iter().find(|(condition, _)| *condition == alert.condition)?;
+        let told = so_far(&alert.text);
+        let is_owed = if alert.is_told { so_far(text) > told } else { told.is_some() };
+        is_owed.then_some(text)
     }
 }
 
@@ -178,12 +192,13 @@ pub(super) fn turns(ask: &AlertAsk, stored: &[StoredAlert]) -> Turns {
         }
     }
     for alert in stored.iter().filter(|alert| is_over(alert, ask) && is_free(alert, ask.now)) {
-        if alert.is_told {
+        let owed = ask.owed(alert);
+        if owed.is_some() || alert.is_told {
             turns.stored.push(Alert {
                 scope: alert.scope.clone(),
                 condition: alert.condition.clone(),
-                turn: Turn::Resolved,
-                text: alert.text.clone(),
+                turn: if owed.is_some() { Turn::Raised } else { Turn::Resolved },
+                text: owed.unwrap_or(&alert.text).clone(),
                 raised_at: alert.raised_at,
             });
         } else {
@@ -194,10 +209,16 @@ pub(super) fn turns(ask: &AlertAsk, stored: &[StoredAlert]) -> Turns {
 }
 
 /// Whether a sentence about cases tells of more than an earlier one: by how many they are, with
-/// which it begins, or of one that was opened since.
+/// which it begins, of one that was opened since, or by its sum.
 fn has_grown(told: &str, now: &str) -> bool {
     let count = |text: &str| text.split(' ').next().and_then(|word| word.parse::<i64>().ok());
-    count(now) > count(told) || highest_case(now) > highest_case(told)
+    count(now) > count(told) || highest_case(now) > highest_case(told) || so_far(now) > so_far(told)
+}
+
+/// The sum in a sentence.
+fn so_far(text: &str) -> Option<i64> {
+    let (_, after) = text.rsplit_once(SO_FAR)?;
+    after.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
 }
 
 /// The highest number of a case in a sentence.
@@ -244,6 +265,10 @@ mod tests {
             // Of an older version, which named the first alone.
             ("2 cases of money; the first: C-1", two, true),
             ("no figures", "no figures", false),
+            ("1 row by r1 (so far: 1)", "1 row by r2 (so far: 2)", true),
+            (one, "1 case of money; the first: C-1; 1 row by r2 (so far: 1)", true),
+            ("1 case; C-1; 1 row by r2 (so far: 9)", "1 case; C-1; so far: 9", false),
+            ("1 case; C-1; so far: 9", "1 case; C-1; 1 row by r3 (so far: 10)", true),
         ] {
             assert_eq!(has_grown(told, now), want, "{told} -> {now}");
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use tieout::sandbox::seeds::Seed;
-use tieout::sandbox::situations::Situation;
+use tieout::sandbox::situations::{Decline, Situation};
 
 use crate::run::files::{at_bank, bring, camt, credit, returned, shop_with_bank};
 use crate::run::shop::{Engine, Payment, Ran, Shop, Words, on_both_databases};
@@ -84,6 +84,12 @@ fn a_file_of_ones_own_is_tried_before_the_shipped_ones() {
     assert!(check.contains("own.toml:3: rule `own.call`: its example is decided by"), "{check}");
     let none = at(&["rules", "check", "none.toml"]).ended(10).stderr;
     assert!(none.contains("the rule file none.toml cannot be read"), "{none}");
+    let latin = [OWN.as_bytes(), b"# caf\xe9\n"].concat();
+    std::fs::write(folder.path().join("own.toml"), latin).unwrap();
+    let said = at(&["rules", "check", "own.toml"]).ended(10).stderr;
+    let line = OWN.lines().count() + 1;
+    assert!(said.contains(&format!("own.toml:{line}: the byte 0xe9 is no letter")), "{said}");
+    assert!(said.contains("expected UTF-8"), "{said}");
 }
 
 /// The file that the page shows is one.
@@ -131,6 +137,32 @@ async fn diff(shop: &Shop, more: &[&str]) -> Ran {
 
 fn of_cases(ran: &Ran) -> Vec<Value> {
     ran.of_type("rule_change").into_iter().filter(|change| change["case_id"].is_string()).collect()
+}
+
+/// Rules go by the PSP's advice as by its code: both are seen where people look.
+async fn advice_is_shown_beside_the_code(engine: Engine) {
+    let mut shop = Shop::open_with(engine, Words::default().patient()).await;
+    shop.background(30).await;
+    let seed = Payment::stuck(1).captured().standing(Situation::Declined);
+    let decline = Decline {
+        code: "card_declined".to_owned(),
+        decline_code: Some("never_heard_of".to_owned()),
+        advice_code: Some("ask_the_moon".to_owned()),
+    };
+    shop.plant(vec![Seed { decline: Some(decline), ..seed }]);
+    shop.insert(&[Payment::stuck(1)]).await;
+    assert_eq!(shop.run().await.verdict(1), "review decline_unknown");
+    let beside = "(failed: never_heard_of, advice ask_the_moon)";
+    let shown = shop.tieout(&["cases", "show", "C-1"]).await.ended(0).stdout;
+    let line = |label: &str| {
+        let words: Vec<Vec<&str>> = shown.lines().map(|l| l.split_whitespace().collect()).collect();
+        words.into_iter().find(|words| words.first() == Some(&label)).unwrap_or_default().join(" ")
+    };
+    assert_eq!(line("code"), "code never_heard_of", "{shown}");
+    assert_eq!(line("advice"), "advice ask_the_moon", "{shown}");
+    assert!(shown.contains(beside), "{shown}");
+    let explained = shop.tieout(&["explain", "1"]).await.ended(0).stdout;
+    assert!(explained.contains(beside), "{explained}");
 }
 
 async fn a_case_becomes_a_rule_and_the_rule_settles_it(engine: Engine) {
@@ -297,6 +329,7 @@ async fn what_came_back_is_told_in_words(engine: Engine) {
 
 on_both_databases!(
     a_case_becomes_a_rule_and_the_rule_settles_it,
+    advice_is_shown_beside_the_code,
     what_is_not_shown_is_counted,
     what_came_back_is_told_in_words,
     what_came_back_later_is_told_in_words,

@@ -14,8 +14,9 @@ use crate::cli::failure::Failure;
 use crate::cli::rules::means::untold;
 use crate::cli::{evidence, out, page, screen};
 use crate::config::{Config, names};
+use crate::decide::permit::stated_failure;
 use crate::exit::Exit;
-use crate::model::evidence::PspObject;
+use crate::model::evidence::{Failure as Stated, PspObject};
 use crate::model::money::Money;
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, span_text, to_short_text, to_text};
@@ -312,8 +313,8 @@ fn block(inputs: &StoredInputs, some: &[(usize, &PspObject)]) -> Vec<String> {
         ("amount", wanted, each(&|object| amount_text(object, row.money))),
         ("money", String::new(), each(&|object| object.state.as_str().to_owned())),
     ];
-    let back = went_back(inputs, some).into_iter();
-    fields.extend(back.map(|(label, others)| (label, String::new(), others)));
+    let said = failures(some).into_iter().chain(went_back(inputs, some));
+    fields.extend(said.map(|(label, others)| (label, String::new(), others)));
     let created = each(&|object| apart(row.created_at, object.created_at));
     fields.extend([
         ("created", to_short_text(row.created_at), created),
@@ -352,8 +353,25 @@ fn went_back(
         ("disputed", back.iter().map(|back| back.disputed.as_ref()).collect()),
         ("returned", back.iter().map(|back| back.returned.as_ref()).collect()),
     ];
+    where_any(ways.into())
+}
+
+/// The code and the advice of each object's failure: rules go by both.
+fn failures(some: &[(usize, &PspObject)]) -> Vec<(&'static str, Vec<String>)> {
+    let of = |said: fn(&Stated) -> Option<&String>| -> Vec<Option<&String>> {
+        some.iter().map(|(_, object)| stated_failure(object).and_then(said)).collect()
+    };
+    where_any(vec![
+        ("code", of(|failure| Some(&failure.code).filter(|code| !code.is_empty()))),
+        ("advice", of(|failure| failure.advice.as_ref())),
+    ])
+}
+
+/// The lines in which any object has something.
+fn where_any(lines: Vec<(&'static str, Vec<Option<&String>>)>) -> Vec<(&'static str, Vec<String>)> {
     let cell = |text: Option<&String>| text.cloned().unwrap_or_else(|| "–".to_owned());
-    ways.into_iter()
+    lines
+        .into_iter()
         .filter(|(_, texts)| texts.iter().any(Option::is_some))
         .map(|(label, texts)| (label, texts.into_iter().map(cell).collect()))
         .collect()

@@ -54,11 +54,11 @@ fn read_all(files: &[PathBuf]) -> Result<Vec<RuleFile>, Failure> {
 
 fn read(file: &Path) -> Result<RuleFile, Failure> {
     let name = file.display().to_string();
-    let text = std::fs::read_to_string(file).map_err(|error| {
+    let bytes = std::fs::read(file).map_err(|error| {
         let text = format!("the rule file {name} cannot be read: {error}; nothing was done");
         Failure::new(Exit::Config, text, "check the path and the file's permissions")
     })?;
-    rules::parse(&text, &name, true).map_err(|error| refused(&error))
+    rules::parse_bytes(&bytes, &name, true).map_err(|error| refused(&error))
 }
 
 fn refused(error: &RuleError) -> Failure {

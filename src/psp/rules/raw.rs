@@ -274,8 +274,8 @@ fn effect_of(raw: &RawRule, subject: Subject) -> Result<Effect, String> {
         return Err("outcome: only a stated failure can make a row retryable".to_owned());
     }
     let decides = is_retryable || effect == Effect::Failed;
-    if subject == Subject::Failure && decides {
-        names_codes(raw)?;
+    if decides {
+        names_what_it_decides(raw, subject)?;
     }
     if subject == Subject::Returned && effect != Effect::Review {
         let text = "outcome: what came back is a person's, expected review; the rule says what \
@@ -296,14 +296,20 @@ fn effect_of(raw: &RawRule, subject: Subject) -> Result<Effect, String> {
     Ok(effect)
 }
 
-/// Codes or advices are named, and no family of them stands for all that there may be: `a*` and
-/// its 25 sisters together would be every failure.
-fn names_codes(raw: &RawRule) -> Result<(), String> {
-    let mut words = raw.code.iter().chain(&raw.advice).peekable();
+/// What is unheard of is named, and no family of it stands for all that there may be: `a*` and its
+/// 25 sisters together would be every failure. An unknown status may be one that still captures.
+fn names_what_it_decides(raw: &RawRule, subject: Subject) -> Result<(), String> {
+    let none: &[String] = &[];
+    let (first, second, names, every) = match subject {
+        Subject::Failure => (&*raw.code, &*raw.advice, "codes or advices", "failure"),
+        Subject::UnknownStatus => (&*raw.status, none, "statuses", "unknown status"),
+        _known => return Ok(()),
+    };
+    let mut words = first.iter().chain(second).peekable();
     if words.peek().is_none() || words.clone().any(|word| !names_anything(word)) {
         return Err(format!(
-            "outcome: a {} rule names its codes or advices; one that takes every failure would \
-             decide what nobody has thought of yet",
+            "outcome: a {} rule names its {names}; one that takes every {every} would decide what \
+             nobody has thought of yet",
             raw.outcome
         ));
     }

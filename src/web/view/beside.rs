@@ -140,7 +140,7 @@ fn reference_cell(object: &PspObject, stored: Option<&str>) -> El {
 fn meaning(state: &ObjectState) -> String {
     let words = state.as_str().replace('_', " ");
     match state {
-        ObjectState::Failed(failure) => format!("{words}: {}", failure.code),
+        ObjectState::Failed(failure) => format!("{words}: {}", failure.words()),
         _other => words,
     }
 }
@@ -173,6 +173,22 @@ mod tests {
             assert!(made.contains(&format!(">{word}<")), "{made}");
             assert!(made.contains("aria-hidden"), "{made}");
         }
+    }
+
+    #[test]
+    fn a_failure_is_told_with_its_code_and_its_advice() {
+        let failed = |code: &str, advice: Option<&str>| {
+            meaning(&ObjectState::Failed(crate::model::evidence::Failure {
+                code: code.to_owned(),
+                advice: advice.map(str::to_owned),
+                final_from: None,
+                still_payable: false,
+            }))
+        };
+        let said = failed("expired_card", Some("do_not_try_again"));
+        assert_eq!(said, "failed: expired_card, advice do_not_try_again");
+        assert_eq!(failed("expired_card", None), "failed: expired_card");
+        assert_eq!(failed("", Some("do_not_try_again")), "failed: advice do_not_try_again");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! which is nothing.
 
 mod alerts;
+mod given_up;
 mod harmless;
 mod logs;
 mod metrics;

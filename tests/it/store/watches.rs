@@ -30,6 +30,7 @@ fn ask(run: &str, holding: &[&str], minutes: i64) -> AlertAsk {
         holding: holding.iter().map(|name| ((*name).to_owned(), format!("{name} holds"))).collect(),
         judged: vec!["untied", "absence_brake"],
         shared: vec!["absence_brake"],
+        late: Vec::new(),
         growing: Vec::new(),
         now: at(minutes),
         lease_until: at(minutes + 1),
