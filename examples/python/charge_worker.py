@@ -408,8 +408,10 @@ def work(db, what):
 def events(db):
     """What is printed was handled. Exit 75: again later; 65: not this one, however often."""
     for line in sys.stdin:
-        event = json.loads(line)
         try:
+            event = json.loads(line)
+            if not isinstance(event, dict):
+                raise ValueError("an event is an object")
             print(event.get("id"), on_event(db, event), flush=True)
         except TooEarly as why:
             print(why, file=sys.stderr)

@@ -396,6 +396,7 @@ module Charges
   def self.events(db)
     $stdin.each_line do |line|
       event = JSON.parse(line)
+      raise Refused, "an event is an object" unless event.is_a?(Hash)
       puts "#{event['id']} #{on_event(db, event)}"
     rescue TooEarly => why
       warn why.message

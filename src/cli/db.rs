@@ -13,6 +13,7 @@ use crate::model::count::counted;
 use crate::run::error::store_exit;
 use crate::store::driver::Driver;
 use crate::store::error::{StoreError, StoreErrorClass};
+use crate::store::inspect::Inspect;
 
 /// For `--help`.
 pub const EXAMPLES: &str = "\
@@ -31,7 +32,7 @@ pub enum Command {
     Migrate,
     /// Say at which version tieout's tables are
     Status(Status),
-    /// Delete the records of closed runs that are older than a span
+    /// Delete the records of old closed runs, with the closed cases that they opened
     Prune(prune::Args),
     /// Print SQL for three PostgreSQL roles of least privilege; changes nothing
     Roles(Roles),
@@ -54,7 +55,7 @@ pub struct Roles {
 }
 
 /// Runs the command.
-pub async fn run<D: Driver>(
+pub async fn run<D: Driver + Inspect>(
     command: &Command,
     common: &Common,
     config: &Config,
@@ -72,7 +73,16 @@ pub async fn run<D: Driver>(
             if found > wanted {
                 return Err(Failure::store(&StoreError::SchemaAhead { found, wanted }));
             }
+            let server = db.server().await.map_err(|e| Failure::store(&e))?;
             db.migrate().await.map_err(|e| not_migrated(&e))?;
+            if found == 0 && !server.elsewhere.is_empty() {
+                out::stderr(&format!(
+                    "tieout: note: schema {} has tables of tieout's as well, which search_path \
+                     does not lead to; where those are meant, correct it: two sets know nothing \
+                     of each other",
+                    server.elsewhere.join(", ")
+                ));
+            }
             let after = db.schema_state().await.map_err(|e| Failure::store(&e))?;
             let applied = after.0.saturating_sub(before.0);
             let applied = counted(applied, "migration", "migrations");

@@ -397,6 +397,12 @@ fn unopened(args: &Args, error: &StoreError) -> Failure {
 /// Tables that look like payments, the likeliest first: of the schemas that were named, where some
 /// were.
 fn likely<'s>(args: &Args, survey: &'s [Surveyed]) -> Vec<&'s Surveyed> {
+    let looked_at = in_named_schemas(args, survey).into_iter();
+    looked_at.filter(|one| one.closed.is_none()).collect()
+}
+
+/// The same, with those of schemas that this login may not look into.
+fn in_named_schemas<'s>(args: &Args, survey: &'s [Surveyed]) -> Vec<&'s Surveyed> {
     let path = search_path(args);
     let is_named = |one: &&Surveyed| match (path, schema_of(&one.name)) {
         (None, _) | (_, None) => true,
@@ -452,31 +458,11 @@ fn missing_names(answers: &Answers, of: &Surveyed) -> Result<(), Failure> {
 
 /// The named table, the chosen one, or the likeliest.
 fn table<'s>(args: &Args, asks: bool, survey: &'s [Surveyed]) -> Result<&'s Surveyed, Failure> {
-    let find = |name: &str| {
-        let plain = |name: &str| name.replace('"', "");
-        survey.iter().find(|one| plain(&one.name) == plain(name))
-    };
     if let Some(name) = args.table.as_ref().filter(|name| !name.is_empty()) {
-        return find(name).ok_or_else(|| {
-            let names = survey.iter().map(|one| one.name.as_str());
-            let near = config::problem::nearest(name, names);
-            let hint = match near {
-                Some(near) => format!("did you mean {near}?"),
-                None => "name it as schema.name, or let this role read it".to_owned(),
-            };
-            Failure::new(Exit::Config, format!("there is no table `{name}` to read"), hint)
-        });
+        return find(name, survey);
     }
     let likely = likely(args, survey);
-    let Some(best) = likely.first() else {
-        let path = search_path(args);
-        let within = path.map_or(String::new(), |path| format!(" in {path}"));
-        let text = format!(
-            "{} like payments{within} (a status and an amount); nothing was written",
-            none_looks(survey.len())
-        );
-        return Err(Failure::new(Exit::Config, text, seen_tables(survey)));
-    };
+    let Some(best) = likely.first() else { return Err(no_payments(args, survey)) };
     if !asks {
         return Ok(best);
     }
@@ -486,16 +472,67 @@ fn table<'s>(args: &Args, asks: bool, survey: &'s [Surveyed]) -> Result<&'s Surv
     }
     loop {
         let name = prompt("table", &best.name, "");
-        match find(&name) {
-            Some(found) => return Ok(found),
-            None => out::stderr(&format!("there is no table `{name}`")),
+        match find(&name, survey) {
+            Ok(found) => return Ok(found),
+            Err(failure) => out::stderr(&failure.text),
         }
     }
 }
 
+/// The table of this name, with its schema or as the search path leads to it.
+fn find<'s>(name: &str, survey: &'s [Surveyed]) -> Result<&'s Surveyed, Failure> {
+    let plain = |name: &str| name.replace('"', "");
+    let whole = |one: &Surveyed| plain(&one.relation.name.to_string());
+    let is_it = |one: &&Surveyed| plain(&one.name) == plain(name);
+    let mut with_schema = survey.iter().filter(|one| whole(one) == plain(name));
+    let found = survey.iter().find(is_it).or_else(|| with_schema.next());
+    if let Some(open) = found.filter(|one| one.closed.is_none()) {
+        return Ok(open);
+    }
+    // The search path passes over a schema that is closed.
+    let last = |one: &&Surveyed| whole(one).ends_with(&format!(".{}", plain(name)));
+    let mut closed = survey.iter().filter(|one| one.closed.is_some());
+    if let Some((one, grant)) =
+        found.or_else(|| closed.find(last)).and_then(|one| Some((one, one.closed.as_ref()?)))
+    {
+        let text = format!(
+            "`{}` stands in a schema that this login may not look into; nothing was written",
+            one.name
+        );
+        return Err(Failure::new(Exit::Config, text, format!("`{grant}` by the schema's owner")));
+    }
+    let names: Vec<String> = survey.iter().flat_map(|one| [one.name.clone(), whole(one)]).collect();
+    let hint = match config::problem::nearest(name, names.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean {near}?"),
+        None => "name it as schema.name, or let this role read it".to_owned(),
+    };
+    Err(Failure::new(Exit::Config, format!("there is no table `{name}` to read"), hint))
+}
+
+/// That no table looks like payments, and what may be done.
+fn no_payments(args: &Args, survey: &[Surveyed]) -> Failure {
+    let open: Vec<&str> =
+        survey.iter().filter(|one| one.closed.is_none()).map(|one| one.name.as_str()).collect();
+    let path = search_path(args);
+    let within = path.map_or(String::new(), |path| format!(" in {path}"));
+    let text = format!(
+        "{} like payments{within} (a status and an amount); nothing was written",
+        none_looks(open.len())
+    );
+    let closed = in_named_schemas(args, survey);
+    let closed = closed.first().and_then(|one| Some((&one.name, one.closed.as_ref()?)));
+    let hint = match closed {
+        Some((name, grant)) => format!(
+            "`{name}` does, in a schema that this login may not look into: `{grant}` by the \
+             schema's owner"
+        ),
+        None => seen_tables(open),
+    };
+    Failure::new(Exit::Config, text, hint)
+}
+
 /// What may be named instead, of the tables and views that this login sees.
-fn seen_tables(survey: &[Surveyed]) -> String {
-    let names: Vec<&str> = survey.iter().map(|one| one.name.as_str()).collect();
+fn seen_tables(names: Vec<&str>) -> String {
     let more = if names.len() > TABLES_NAMED { ", …" } else { "" };
     let shown: Vec<&str> = names.into_iter().take(TABLES_NAMED).collect();
     match shown.is_empty() {

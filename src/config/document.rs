@@ -11,10 +11,16 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer, Error};
 
-use crate::config::problem::{FilePlace, Place, Problem, SECRET_NAMES, nearest, nearest_key};
+use crate::config::problem::{
+    FilePlace, Place, Problem, SECRET_NAMES, may_be_secret, nearest, nearest_key,
+};
+use crate::config::reading::may_name_a_variable;
 
 /// The most mistakes told of one section.
 const PROBLEMS_MAX: usize = 20;
+
+/// What texts of several lines begin and end with.
+const LONG_QUOTES: [&str; 2] = ["\"\"\"", "'''"];
 
 /// A parsed text.
 #[derive(Debug)]
@@ -77,7 +83,9 @@ impl<'a> Document<'a> {
         let mut document = Self { path: path.to_owned(), text, root, places, problems: Vec::new() };
         if let Some(error) = error {
             let span = error.span().unwrap_or(0..0);
-            document.complain_at(&span, format!("not TOML: {}", error.message()));
+            let place = Place::File(FilePlace::of(path, &without_values(text), &span));
+            let text = format!("not TOML: {}", error.message());
+            document.problems.push(Problem { place, text });
         }
         document
     }
@@ -107,7 +115,12 @@ impl<'a> Document<'a> {
     }
 
     fn complain_at(&mut self, span: &Range<usize>, text: String) {
-        let place = Place::File(FilePlace::of(&self.path, self.text, span));
+        self.complain_in(self.text, span, text);
+    }
+
+    /// The same, where lines are shown as they stand in `shown`: each at its place.
+    fn complain_in(&mut self, shown: &str, span: &Range<usize>, text: String) {
+        let place = Place::File(FilePlace::of(&self.path, shown, span));
         let problem = Problem { place, text };
         if !self.problems.contains(&problem) {
             self.problems.push(problem);
@@ -275,14 +288,20 @@ impl<'a> Document<'a> {
                 Err(error) => error,
             };
             let span = error.span().unwrap_or_else(|| self.span_of(&path));
-            let told = Told::of(&error, &table, &span, &label);
+            let secret = secret_at(table.get_ref(), &span).filter(|_| !names_columns(&path));
+            let told = Told::of(&error, &table, &span, &label, secret.is_some());
             if told.missing.as_ref().is_none_or(|key| !removed.contains(key)) {
                 let at = if told.missing.is_some() {
                     self.header_of(&path, &span)
                 } else {
                     span.clone()
                 };
-                self.complain_at(&at, told.text);
+                match secret {
+                    Some(secret) => {
+                        self.complain_in(&starred(self.text, &[secret]), &at, told.text);
+                    }
+                    None => self.complain_at(&at, told.text),
+                }
             }
             removed.extend(told.stands_for);
             // Without the mistaken key the rest can be read, and tell its own mistakes.
@@ -388,13 +407,94 @@ fn collect_value(value: &DeValue<'_>, path: &str, leaves: &mut Vec<(String, Stri
 fn starred(text: &str, spans: &[Range<usize>]) -> String {
     let mut shown = String::with_capacity(text.len());
     for (at, c) in text.char_indices() {
-        let is_within = spans.iter().any(|span| span.contains(&at));
-        match is_within && !matches!(c, '"' | '\'' | '\n' | '\r') {
-            true => shown.push_str(&"*".repeat(c.len_utf8())),
+        match spans.iter().any(|span| span.contains(&at)) {
+            true => push_starred(&mut shown, c),
             false => shown.push(c),
         }
     }
     shown
+}
+
+fn push_starred(shown: &mut String, c: char) {
+    match matches!(c, '"' | '\'' | '\n' | '\r') {
+        true => shown.push(c),
+        false => shown.push_str(&"*".repeat(c.len_utf8())),
+    }
+}
+
+/// A text that is no TOML, with the names of its tables and settings alone: nobody can tell where a
+/// value ends in it, and each may be a secret. Every byte keeps its place.
+fn without_values(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut open = None;
+    for line in text.split_inclusive('\n') {
+        let names = if open.is_some() { 0 } else { named_at_begin(line) };
+        let (names, values) = line.split_at_checked(names).unwrap_or(("", line));
+        shown.push_str(names);
+        values.chars().for_each(|c| push_starred(&mut shown, c));
+        open = open_after(line, open);
+    }
+    shown
+}
+
+/// How much of a line, from its begin, names a table or a setting.
+fn named_at_begin(line: &str) -> usize {
+    let own = line.trim_start();
+    let before = line.len().saturating_sub(own.len());
+    let name = own.trim_start_matches('[');
+    let brackets = own.len().saturating_sub(name.len());
+    if brackets > 0 {
+        let end = name.find([']', '#', '=', '\n']).unwrap_or(name.len());
+        let (name, rest) = name.split_at_checked(end).unwrap_or((name, ""));
+        let closing = rest.len().saturating_sub(rest.trim_start_matches(']').len());
+        let is_header = brackets <= 2 && may_name_a_variable(name.trim());
+        let shown = [before, brackets, name.len(), closing].into_iter().sum();
+        return if is_header { shown } else { 0 };
+    }
+    let Some((name, value)) = own.split_once('=') else { return 0 };
+    // Base64 ends so.
+    let is_padding = value.starts_with('=') || (value.trim().is_empty() && !name.ends_with(' '));
+    let blanks = value.len().saturating_sub(value.trim_start_matches([' ', '\t']).len());
+    match may_name_a_variable(name.trim()) && !is_padding {
+        true => [before, name.len(), "=".len(), blanks].into_iter().sum(),
+        false => 0,
+    }
+}
+
+/// The quotes of a text of several lines that is open after a line, if one is.
+fn open_after(line: &str, open: Option<&'static str>) -> Option<&'static str> {
+    let (mut open, mut rest) = (open, line);
+    loop {
+        if let Some(quotes) = open {
+            let Some((_text, after)) = rest.split_once(quotes) else { return open };
+            (open, rest) = (None, after);
+            continue;
+        }
+        let (_before, quoted) = rest.split_at_checked(rest.find(['"', '\'', '#'])?)?;
+        if quoted.starts_with('#') {
+            return None;
+        }
+        open = LONG_QUOTES.into_iter().find(|quotes| quoted.starts_with(quotes));
+        rest = match open {
+            Some(quotes) => quoted.strip_prefix(quotes).unwrap_or(""),
+            None => after_text(quoted),
+        };
+    }
+}
+
+/// What follows the text of one line that begins here.
+fn after_text(quoted: &str) -> &str {
+    let quote = quoted.chars().next();
+    let mut is_escaped = false;
+    for (at, c) in quoted.char_indices().skip(1) {
+        match c {
+            _any if is_escaped => is_escaped = false,
+            '\\' => is_escaped = quote == Some('"'),
+            c if Some(c) == quote => return quoted.get(at.saturating_add(1)..).unwrap_or(""),
+            _within => {}
+        }
+    }
+    ""
 }
 
 /// Whether a text at a path is looked for.
@@ -462,7 +562,13 @@ struct Told {
 }
 
 impl Told {
-    fn of(error: &Error, table: &Spanned<DeTable<'_>>, span: &Range<usize>, label: &str) -> Self {
+    fn of(
+        error: &Error,
+        table: &Spanned<DeTable<'_>>,
+        span: &Range<usize>,
+        label: &str,
+        is_secret: bool,
+    ) -> Self {
         let message = error.message();
         let path = path_at(table.get_ref(), span).unwrap_or_default();
         let within = |path: &str| match path.rsplit_once('.') {
@@ -495,7 +601,11 @@ impl Told {
             let text = format!("`{first}` is missing in {inner}{}", missing_help(first));
             return Self { text, missing: Some(first.to_owned()), stands_for: None };
         }
-        let text = if message.starts_with("unknown variant") {
+        let text = if is_secret {
+            let expected = message.rsplit_once(", expected ").map_or("another value", |(_, it)| it);
+            let expected = plain(&format!("expected {expected}"));
+            format!("`{path}` of {label}: {expected}; what stands there is not shown")
+        } else if message.starts_with("unknown variant") {
             let known = ticked.get(1..).unwrap_or_default();
             let near = nearest(first, known.iter().copied());
             let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
@@ -575,6 +685,33 @@ fn value_path_at(value: &Spanned<DeValue<'_>>, span: &Range<usize>) -> Option<St
     };
     let contains = value.span().start <= span.start && span.end <= value.span().end;
     deeper.or_else(|| contains.then(String::new))
+}
+
+/// Whether what stands below a section's keys may be called as its columns are.
+fn names_columns(path: &str) -> bool {
+    ["table.", "format."].iter().any(|section| path.starts_with(section))
+}
+
+/// The whole value around `span`, or of the key there, where its setting may hold a secret.
+fn secret_at(table: &DeTable<'_>, span: &Range<usize>) -> Option<Range<usize>> {
+    table.iter().find_map(|(key, value)| {
+        let whole = value.span();
+        let is_meant = key.span() == *span || whole == *span;
+        let is_within = whole.start <= span.start && span.end <= whole.end;
+        let is_it = is_meant || (is_within && !value.get_ref().is_table());
+        match is_it && may_be_secret(key.get_ref()) {
+            true => Some(whole),
+            false => secret_in(value.get_ref(), span),
+        }
+    })
+}
+
+fn secret_in(value: &DeValue<'_>, span: &Range<usize>) -> Option<Range<usize>> {
+    match value {
+        DeValue::Table(inner) => secret_at(inner, span),
+        DeValue::Array(items) => items.iter().find_map(|item| secret_in(item.get_ref(), span)),
+        _scalar => None,
+    }
 }
 
 /// Removes the deepest entry of a table that `span` points at; its key.

@@ -162,13 +162,21 @@ pub const SECRET_NAMES: [&str; 9] = [
     "webhook_secret",
 ];
 
+/// Whether a setting of this name may hold a secret, or has one for a mistake.
+pub fn may_be_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let ends = ["_env", "_file", "command", "url", "proxy", "push"];
+    SECRET_NAMES.contains(&name.as_str()) || ends.iter().any(|end| name.ends_with(end))
+}
+
 /// A line to show, of the section that begins with `header`: what a secret would stand in is
 /// starred out, character by character, so that marks still stand under what they mean.
 fn without_secrets(line: &str, header: &str) -> String {
     let name = line.split('=').next().unwrap_or("").trim().trim_matches('"');
     // That of a mapping names columns.
     let is_column = name == "key" && header.starts_with("[[table]]");
-    let is_secret = SECRET_NAMES.contains(&name.to_ascii_lowercase().as_str()) && !is_column;
+    let is_named = SECRET_NAMES.contains(&name.to_ascii_lowercase().as_str());
+    let is_secret = (is_named && !is_column) || name.ends_with("_command");
     let starts = ["sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_"];
     let mut shown = String::new();
     let mut before = "";
@@ -201,7 +209,8 @@ fn not_secret<'t>(text: &'t str, before: &str) -> &'t str {
         let name = before.trim_end_matches(|c: char| !is_of_name(c));
         let name = name.rsplit(|c: char| !is_of_name(c)).next().unwrap_or("");
         let is_login = text.contains('@') && ["url", "proxy"].iter().any(|end| name.ends_with(end));
-        return if is_login || matches!(name, "url" | "push") { "" } else { text };
+        let is_whole = matches!(name, "url" | "push") || name.ends_with("_command");
+        return if is_login || is_whole { "" } else { text };
     };
     let start = at.saturating_add("://".len());
     let (scheme, rest) = text.split_at(start);
@@ -411,6 +420,8 @@ mod tests {
             ("base_url = \"u:s@h\"", "base_url = \"*****\""),
             ("base_url = \"nonsense\"", "base_url = \"nonsense\""),
             ("url_env = \"SHOP\"", "url_env = \"SHOP\""),
+            ("key_command = [\"a\", 'b']", "key_command = [\"*\", '*']"),
+            ("x = { key_command = \"a b\" }", "x = { key_command = \"***\" }"),
         ] {
             assert_eq!(without_secrets(line, "[[account]]"), want);
         }

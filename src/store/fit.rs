@@ -179,6 +179,12 @@ const TAG: Wanted = Wanted {
     words: "a column of text, whole numbers, an enum or uuid; anything else as a column of a view \
             that writes it as your application does",
 };
+
+/// Whether a tag may be made of such a column.
+pub fn may_be_tag(class: &TypeClass) -> bool {
+    (TAG.takes)(class)
+}
+
 /// What a point in time may stand in.
 const TIMES: &str = "a column of times, or whole numbers of the epoch";
 const ANY: Wanted = Wanted { takes: |_| true, words: "a column" };

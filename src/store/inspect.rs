@@ -63,6 +63,9 @@ pub struct Server {
     pub product: String,
     /// How it is reached.
     pub link: Link,
+    /// Schemas that the search path does not lead to and that have tables of tieout's, as SQL names
+    /// them.
+    pub elsewhere: Vec<String>,
 }
 
 /// What this role may do with tieout's own tables.
@@ -193,6 +196,8 @@ pub struct Surveyed {
     pub bases: Vec<String>,
     /// Texts of its CHECK constraints.
     pub checks: Vec<String>,
+    /// Where this login may not look into its schema, and so reads nothing of it: the grant.
+    pub closed: Option<String>,
 }
 
 /// A column whose values are counted together with those of the status.

@@ -120,6 +120,67 @@ fn what_is_refused_is_not_shown() {
     }
 }
 
+/// Where a file is no TOML nobody can tell where a value ends in it: names alone are shown.
+#[test]
+fn of_a_file_that_is_no_toml_no_value_is_shown() {
+    for (lines, line, shown) in [
+        ("key = sk_test_GEHEIM123456", 3, "key = *"),
+        ("key_env = sk_test_GEHEIM123456", 3, "key_env = *"),
+        ("  key_env = \t GEHEIM # GEHEIM", 3, "  key_env = \t *"),
+        ("key_env sk_test_GEHEIM123456", 3, "*"),
+        ("sk_test_GEHEIM123456", 3, "*"),
+        ("sk_test_GEHEIM123456 = 1x", 3, "*"),
+        ("R0VIRUlN=", 3, "*"),
+        ("R0VIRUlN==", 3, "*"),
+        ("url = postgres://u:GEHEIM@127.0.0.1/x", 3, "url = *"),
+        ("postgres://u:GEHEIM@127.0.0.1/x?a=b", 3, "*"),
+        ("password = GEHEIM", 3, "password = *"),
+        ("password_env = \"GEHEIM\" x", 3, "password_env = \"******\"**"),
+        ("password_env = \"GEHEIM", 3, "password_env = \"******"),
+        ("passwort = \"GEHEIM\" x", 3, "passwort = \"******\"**"),
+        ("sftp = { password = GEHEIM }", 3, "sftp = *"),
+        ("key_command = [\n\"a\",\nGEHEIM\n]", 5, "*"),
+        ("key_command = [\n\"a\"\n[GEHEIM, \"b\"]\n]", 5, "*"),
+        ("a = \"\"\"\nhost = GEHEIM\n\"\"\" x", 5, "\"\"\"**"),
+        ("a = \"\"\"\nhost = GEHEIM\\z\n\"\"\"", 4, "*"),
+        ("a = '''\nhost = GEHEIM\u{1}\n'''", 4, "*"),
+        ("[account GEHEIM", 3, "*"),
+        ("[account] GEHEIM", 3, "[account]*"),
+        ("[[account]", 3, "[[account]"),
+        ("key.env = 1\nkey = 2\nkey = GEHEIM", 4, "key = *"),
+    ] {
+        let text = format!("# a = \"\"\"\n[[account]] # GEHEIM\n{lines}\n");
+        let error = reading::read(Path::new("a.toml"), &text, &[]).unwrap_err().to_string();
+        assert!(!error.contains("GEHEIM") && !error.contains("R0VIRUlN"), "{lines}: {error}");
+        assert!(error.contains("not TOML: "), "{lines}: {error}");
+        assert!(error.contains(&format!("\na.toml:{line}:")), "{lines}: {error}");
+        let begin = format!("\n{line} | {shown}");
+        assert!(error.contains(&begin), "{lines}: {error}");
+    }
+}
+
+/// What is of another type than it should be is shown where it can be no secret.
+#[test]
+fn a_value_of_the_wrong_type_is_shown_where_it_is_no_secret() {
+    let fine = std::fs::read_to_string(folder().join("fine.toml")).unwrap();
+    for (line, said) in [
+        ("key_command = \"echo GEHEIM\"", "`key_command` of [[account]] stripe_live: expected a"),
+        ("key_command = [\"echo GEHEIM\", 5]", "`key_command.1` of [[account]]"),
+        ("key_command = [\n\"echo GEHEIM\",\n5, \"GEHEIM\"]", "`key_command.1` of [[account]]"),
+        ("key_command = { sh = \"echo GEHEIM\" }", "`key_command` of [[account]]"),
+        ("base_url = [\"https://u:GEHEIM@h\"]", "`base_url` of [[account]]"),
+        ("password = \"GEHEIM\"", "unknown key `password`"),
+    ] {
+        let text = fine.replacen("livemode =", &format!("{line}\nlivemode ="), 1);
+        let error = reading::read(Path::new("a.toml"), &text, &[]).unwrap_err().to_string();
+        assert!(!error.contains("GEHEIM"), "{line}: {error}");
+        assert!(error.contains(said), "{line}: {error}");
+    }
+    let text = fine.replacen("livemode =", "livemode = \"shown\" #", 1);
+    let error = reading::read(Path::new("a.toml"), &text, &[]).unwrap_err().to_string();
+    assert!(error.contains("this is the text \"shown\", expected true or false"), "{error}");
+}
+
 /// PagerDuty's keys look like nothing; names of variables look like words.
 #[test]
 fn a_key_is_no_name_of_a_variable() {

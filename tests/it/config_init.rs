@@ -38,6 +38,10 @@ fn tieout(folder: &Path, words: &[&str]) -> Ended {
 /// Answers that no catalogue holds.
 const SAID: [&str; 4] = ["--timezone", "Europe/Berlin", "--tag-at", "metadata[order_id]"];
 
+/// What rows of [`Place::in_schema_shop`] would tell.
+const IN_SHOP: [&str; 6] =
+    ["--processing", "processing", "--succeeded", "paid", "--attempted", "once"];
+
 /// A folder, and a database with these tables.
 struct Place {
     folder: tempfile::TempDir,
@@ -51,6 +55,21 @@ impl Place {
         let server = postgres_database().await;
         server.execute(std::fs::read_to_string(path).unwrap()).await;
         server.execute("analyze").await;
+        let url = server.url().to_owned();
+        Self { folder: tempfile::tempdir().unwrap(), url, _server: Some(server) }
+    }
+
+    /// PostgreSQL with one table, in the schema `shop`.
+    async fn in_schema_shop() -> Self {
+        let server = postgres_database().await;
+        server
+            .execute(
+                "create schema shop;
+                create table shop.payments (
+                    id bigint primary key, amount_cents bigint not null, currency text not null,
+                    status text not null, created_at timestamptz not null)",
+            )
+            .await;
         let url = server.url().to_owned();
         Self { folder: tempfile::tempdir().unwrap(), url, _server: Some(server) }
     }
@@ -2866,17 +2885,8 @@ async fn only_tables_of_the_schemas_that_are_named_are_proposed() {
 /// would be made in the next schema.
 #[tokio::test]
 async fn a_schema_of_the_file_that_is_not_there_is_told_as_that() {
-    const MADE: &str = "
-        create schema shop;
-        create table shop.payments (
-            id bigint primary key, amount_cents bigint not null, currency text not null,
-            status text not null, created_at timestamptz not null)";
-    let server = postgres_database().await;
-    server.execute(MADE.to_owned()).await;
-    let (folder, url) = (tempfile::tempdir().unwrap(), server.url().to_owned());
-    let place = Place { folder, url, _server: Some(server) };
-    let said = ["--processing", "processing", "--succeeded", "paid", "--attempted", "once"];
-    told(&place.init(&[&said[..], &["--search-path", "Shop, public"]].concat()));
+    let place = Place::in_schema_shop().await;
+    told(&place.init(&[&IN_SHOP[..], &["--search-path", "Shop, public"]].concat()));
     place.fits();
     let file = place.file().replace("Shop, public", "shpo, public");
     std::fs::write(place.folder.path().join("other.toml"), file).unwrap();
@@ -2897,23 +2907,14 @@ async fn a_schema_of_the_file_that_is_not_there_is_told_as_that() {
 /// Such a path was passed by every check, and no table could be made by it.
 #[tokio::test]
 async fn a_search_path_that_leads_nowhere_is_told_by_its_name() {
-    const MADE: &str = "
-        create schema shop;
-        create table shop.payments (
-            id bigint primary key, amount_cents bigint not null, currency text not null,
-            status text not null, created_at timestamptz not null)";
-    let server = postgres_database().await;
-    server.execute(MADE.to_owned()).await;
-    let (folder, url) = (tempfile::tempdir().unwrap(), server.url().to_owned());
-    let place = Place { folder, url, _server: Some(server) };
+    let place = Place::in_schema_shop().await;
     let folder = place.folder.path();
     let wrong = place.init(&["--search-path", "\"tt, shop"]);
     let said = "--search-path `\"tt, shop`: a name in it begins with a double quote";
     assert!(wrong.code == 2 && wrong.stderr.contains(said), "{}", wrong.stderr);
     assert!(!wrong.stderr.contains("tieout.toml"), "{}", wrong.stderr);
     assert!(!folder.join("tieout.toml").exists());
-    let said = ["--processing", "processing", "--succeeded", "paid", "--attempted", "once"];
-    told(&place.init(&[&said[..], &["--search-path", "shop"]].concat()));
+    told(&place.init(&[&IN_SHOP[..], &["--search-path", "shop"]].concat()));
     let file = place.file();
     let line = file.lines().position(|line| line.starts_with("search_path")).unwrap() + 1;
     let in_file = format!("other.toml:{line}:");
@@ -2947,6 +2948,114 @@ async fn a_search_path_that_leads_nowhere_is_told_by_its_name() {
     let ended = tieout(folder, &["--config", "other.toml", "db", "migrate"]);
     let said = "the database setting `search_path` is not usable: it leads to no schema";
     assert!(ended.code == 10 && ended.stderr.contains(said), "{}", ended.stderr);
+}
+
+/// With its schema a table is found, too, where the search path leads to it.
+#[tokio::test]
+async fn a_table_is_taken_by_its_name_with_its_schema() {
+    let place = Place::in_schema_shop().await;
+    let server = place._server.as_ref().unwrap();
+    server.execute("create table public.charges (like shop.payments including all)").await;
+    for (path, table, read) in [
+        ("", "public.charges", "charges"),
+        ("", "charges", "charges"),
+        ("", "\"public\".\"charges\"", "charges"),
+        ("", "shop.payments", "shop.payments"),
+        ("shop", "shop.payments", "payments"),
+        ("shop", "public.charges", "public.charges"),
+        ("shop, public", "public.charges", "charges"),
+    ] {
+        let words = [&IN_SHOP[..], &["--table", table, "--search-path", path]].concat();
+        told(&place.init(&words));
+        let read = format!("read = \"{read}\"");
+        let file = place.file();
+        assert!(settings(&file).contains(&read.as_str()), "{path}: {table}: {file}");
+        place.fits();
+    }
+    let ended = place.init(&["--table", "public.chrages"]);
+    let near = "hint: did you mean public.charges?";
+    assert!(ended.code == 10 && ended.stderr.contains(near), "{}", ended.stderr);
+    let sqlite = Place::sqlite(SHOP).await;
+    told(&sqlite.init(&["--table", "main.charges"]));
+    assert!(settings(&sqlite.file()).contains(&"read = \"charges\""), "{}", sqlite.file());
+    sqlite.fits();
+}
+
+/// The catalogue shows such a table, and that it might be read; but nobody can.
+#[tokio::test]
+async fn a_table_whose_schema_the_login_may_not_look_into_is_passed_over() {
+    let mut place = Place::in_schema_shop().await;
+    let role = format!("t_{}", uuid::Uuid::now_v7().simple());
+    let server = place._server.as_ref().unwrap();
+    server
+        .execute(format!(
+            "create table charges (like shop.payments including all); create role {role} login; \
+             grant select on shop.payments to {role}; \
+             alter role {role} set search_path = shop, public"
+        ))
+        .await;
+    let everybodys = place.url.clone();
+    place.url = everybodys.replace("postgres@", &format!("{role}@"));
+    let grant = format!("`grant usage on schema shop to {role};` by the schema's owner");
+    let closed = "`shop.payments` stands in a schema that this login may not look into";
+    for (words, text) in [
+        (&[][..], "this login sees no table or view that looks like payments"),
+        (&["--table", "shop.payments"], closed),
+        (&["--table", "payments"], closed),
+    ] {
+        let ended = place.init(words);
+        let is_told = ended.stderr.contains(text) && ended.stderr.contains(&grant);
+        assert!(ended.code == 10 && is_told, "{words:?}: {} {}", ended.code, ended.stderr);
+        assert!(!place.folder.path().join("tieout.toml").exists());
+    }
+    let server = place._server.as_ref().unwrap();
+    server.execute(format!("grant select, update on charges to {role}")).await;
+    told(&place.init(&IN_SHOP));
+    assert!(settings(&place.file()).contains(&"read = \"charges\""), "{}", place.file());
+    server.execute(format!("grant usage on schema shop to {role}")).await;
+    for table in ["payments", "shop.payments"] {
+        told(&place.init(&[&IN_SHOP[..], &["--table", table]].concat()));
+        assert!(settings(&place.file()).contains(&"read = \"payments\""), "{}", place.file());
+    }
+    server.execute(format!("drop owned by {role}; drop role {role}")).await;
+}
+
+/// Of bytes no tag is made, and a file that says so is refused.
+#[tokio::test]
+async fn a_key_of_bytes_is_no_tag() {
+    const BYTES: &str = "
+        create table payments (
+            ref {bytes} primary key, {more} cents bigint not null, currency text not null,
+            status text not null, stripe_id text not null unique,
+            created_at timestamptz not null)";
+    for more in ["", "number text not null unique,", "number text unique,"] {
+        let ddl = BYTES.replace("{more}", more);
+        let [mut postgres, sqlite] = in_both("").await;
+        let server = postgres._server.take().unwrap();
+        server.execute(ddl.replace("{bytes}", "bytea")).await;
+        postgres._server = Some(server);
+        let file = sqlite.folder.path().join("shop.db");
+        let raw = Raw::open(&file.display().to_string()).await;
+        raw.execute(&ddl.replace("{bytes}", "blob")).await;
+        raw.close().await;
+        for (place, kind) in [(postgres, "bytea"), (sqlite, "blob")] {
+            let told_of = told(&place.init(&IN_SHOP)).replace("BLOB", "blob");
+            let (tag, why) = match more.contains("not null") {
+                true => ("tag = \"{number}\"", "tag: what your application hands the PSP"),
+                false => ("tag = \"???\"", "tag: `ref` is {kind}, of which no tag is made"),
+            };
+            assert!(settings(&place.file()).contains(&tag), "{more}: {}", place.file());
+            assert!(told_of.contains(&why.replace("{kind}", kind)), "{more}: {told_of}");
+            if tag.contains("???") {
+                let said = "`tag` of [[table]] payments is still open: `ref` is";
+                let check = tieout(place.folder.path(), &["config", "check", "--connect"]);
+                assert!(check.code == 10 && check.stderr.contains(said), "{}", check.stderr);
+                let said = ["--tag", "{stripe_id}", "--reference", "none"];
+                told(&place.init(&[&IN_SHOP[..], &said].concat()));
+            }
+            place.fits();
+        }
+    }
 }
 
 /// By the wrong unit each payment is of a hundred times its sum.

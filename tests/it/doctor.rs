@@ -2305,6 +2305,62 @@ async fn a_schema_of_a_mapped_table_that_the_login_may_not_look_into_is_named() 
     shop.raw.execute(&format!("drop owned by {role}; drop role {role}")).await;
 }
 
+/// A search path that leads past tieout's schema makes no second set in silence.
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_of_tieout_s_where_the_search_path_does_not_lead_are_told_of() {
+    let shop = healthy(Engine::Postgres, Words::default()).await;
+    shop.raw.execute("create schema other").await;
+    rewrite(&shop, "[database]\n", "[database]\nsearch_path = \"other\"\n");
+    let (what, state, text, next) = finding(&doctor(&shop).await, "schema_behind");
+    assert_eq!((what.as_str(), state.as_str()), ("database", "fail"));
+    assert!(text.ends_with("they stand in schema public"), "{text}");
+    assert!(next.starts_with("name that schema in search_path of [database]"), "{next}");
+    let made = shop.tieout(&["db", "migrate"]).await.ended(0).stderr;
+    assert!(made.contains("note: schema public has tables of tieout's as well"), "{made}");
+    let again = shop.tieout(&["db", "migrate"]).await.ended(0).stderr;
+    assert_eq!(again, "");
+}
+
+/// What is compared and written is cast to the column's type, whose schema may be another one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schema_of_a_column_s_type_that_the_login_may_not_look_into_is_named() {
+    let shop = healthy(Engine::Postgres, Words::default()).await;
+    let role = format!("t_{}", uuid::Uuid::now_v7().simple());
+    shop.raw
+        .execute(&format!(
+            "create schema kinds; create domain kinds.word as text; \
+             create domain kinds.cents as bigint; \
+             alter table payments alter status type kinds.word, alter amount type kinds.cents; \
+             create role {role} login"
+        ))
+        .await;
+    let roles = shop.tieout(&["db", "roles", "--prefix", &role]).await.ended(0).stdout;
+    let usage = format!("grant usage on schema kinds, public to \"{role}_run\"");
+    assert!(roles.contains(&usage), "{roles}");
+    shop.raw.execute(&roles).await;
+    shop.raw.execute(&format!("grant {role}_run to {role}")).await;
+    rewrite(&shop, "postgres@", &format!("{role}@"));
+    let connect = ["config", "check", "--connect"];
+    shop.tieout(&connect).await.ended(0);
+    shop.raw.execute(&format!("revoke usage on schema kinds from {role}_run")).await;
+    let lacks = "this role may not look into the schema of the type of `status` (kinds.word) of \
+                 \"public\".\"payments\"";
+    let grant = format!("grant usage on schema kinds to \"{role}\";");
+    let ran = doctor(&shop).await;
+    let (what, state, text, _) = finding(&ran, "mapping");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("payments", "fail", Some(10)));
+    assert!(text.contains(lacks) && text.contains(&grant), "{text}");
+    for words in [&connect[..], &["run"], &["run", "--dry-run"]] {
+        let said = shop.tieout(words).await.ended(10).stderr;
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(lacks) && said.contains(&grant), "{words:?}: {said}");
+    }
+    shop.raw.execute(&grant).await;
+    shop.tieout(&["run"]).await.ended(0);
+    let all = ["", "_run", "_read", "_people"].map(|of| format!("{role}{of}")).join(", ");
+    shop.raw.execute(&format!("drop owned by {all}; drop role {all}")).await;
+}
+
 /// Who only looks lacks what a run needs, and needs none of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_login_for_looking_is_told_as_one() {

@@ -401,8 +401,6 @@ async fn what_people_say_is_said_now() {
     shop.tieout(&["resume", "shop"]).await.ended(0);
 }
 
-/// What two people decided no schedule's login turns down; what nobody approved ends with its case,
-/// and not before.
 /// The server passes over a schema that a login may not look into, as if nothing were in it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_schema_that_may_not_be_looked_into_is_not_taken_for_an_empty_one() {
@@ -453,6 +451,8 @@ async fn a_login_for_people_kicks_nothing_and_lacks_no_right() {
     assert_eq!(shop.count("tieout_runs where command = 'kick'").await, 1);
 }
 
+/// What two people decided no schedule's login turns down; what nobody approved ends with its case,
+/// and not before.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_login_for_runs_rejects_nothing() {
     let mut shop = shop().await;

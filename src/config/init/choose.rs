@@ -18,6 +18,7 @@ use crate::config::init::{
 use crate::model::count;
 use crate::model::money::Currency;
 use crate::psp::settings::PspKind;
+use crate::store::fit::may_be_tag;
 use crate::store::inspect::{Beside, CountedBy, Surveyed};
 use crate::store::source_table::{Column, TypeClass};
 use crate::store::tellers::{
@@ -350,24 +351,63 @@ impl<'a> Choosing<'a> {
                 self.put("key", list(&key), why);
             }
         }
-        let (tag, why) = match &self.answers.tag {
-            Some(tag) => (tag.clone(), "as you said"),
-            None if key.is_empty() => self.tag_of(self.key_of_status()),
-            None => self.tag_of(&key),
+        match &self.answers.tag {
+            Some(tag) => self.put("tag", quoted(tag), "as you said"),
+            None if key.is_empty() => self.tag(self.key_of_status()),
+            None => self.tag(&key),
+        }
+    }
+
+    /// A tag made of the key, where each column of it may be in one.
+    fn tag(&mut self, key: &[String]) {
+        let (columns, why) = self.tag_of(key);
+        let mut known = columns.iter().filter_map(|name| self.column(name));
+        let (tag, why) = match known.find(|column| !may_be_tag(&column.class)) {
+            None => {
+                let parts: Vec<String> =
+                    columns.iter().map(|column| format!("{{{column}}}")).collect();
+                (parts.join("-"), why.to_owned())
+            }
+            Some(odd) => {
+                let (name, kind) = (&odd.name, &odd.type_name);
+                let Some(beside) = self.unique_text() else {
+                    let why = format!(
+                        "`{name}` is {kind}, of which no tag is made: name the column that holds \
+                         as text what your application hands the PSP, or as `read` take a view \
+                         that writes it so"
+                    );
+                    return self.open("tag", quoted(OPEN), &why);
+                };
+                let why = format!(
+                    "`{name}` is {kind}, of which no tag is made, and `{beside}` is unique; check \
+                     what your application hands the PSP"
+                );
+                (format!("{{{beside}}}"), why)
+            }
         };
         if tag.is_empty() {
             return;
         }
         self.put("tag", quoted(&tag), why);
-        if self.answers.tag.is_none() {
-            self.untold(format!(
-                "tag: what your application hands the PSP to know a row by; `{tag}` is a guess"
-            ));
-        }
+        self.untold(format!(
+            "tag: what your application hands the PSP to know a row by; `{tag}` is a guess"
+        ));
     }
 
-    /// A tag of these columns, without those that no tag holds; and why.
-    fn tag_of(&self, key: &[String]) -> (String, &'static str) {
+    /// A column of text that each row has for itself, and that the PSP did not make.
+    fn unique_text(&self) -> Option<&'a str> {
+        let reference = self.reference_column().map(|(column, _)| column.name.as_str());
+        let mut alone = self.of.relation.filled_keys().filter(|key| !self.has_status(key));
+        alone.find_map(|key| {
+            let [name] = key.as_slice() else { return None };
+            let class = &self.column(name)?.class;
+            let is_text = matches!(class, TypeClass::Text | TypeClass::Padded | TypeClass::Uuid);
+            (is_text && reference != Some(name.as_str())).then_some(name.as_str())
+        })
+    }
+
+    /// Columns of these for a tag, without those that no tag holds; and why.
+    fn tag_of<'k>(&self, key: &'k [String]) -> (Vec<&'k String>, &'static str) {
         let lasting: Vec<&String> =
             key.iter().filter(|column| !self.has_status(std::slice::from_ref(*column))).collect();
         let own: Vec<&String> =
@@ -383,8 +423,7 @@ impl<'a> Choosing<'a> {
                        hands the PSP";
             (own, why)
         };
-        let parts: Vec<String> = own.iter().map(|column| format!("{{{column}}}")).collect();
-        (parts.join("-"), why)
+        (own, why)
     }
 
     /// Why no key is proposed, and what to do.

@@ -85,6 +85,16 @@ fn schema(server: &Server, is_server: bool, state: &Result<(i64, i64), StoreErro
     let text = format!("{}{primary}{link}, schema {found}/{wanted}", server.product);
     match found.cmp(&wanted) {
         Ordering::Equal => ok("database", "database", text),
+        Ordering::Less if found == 0 && !server.elsewhere.is_empty() => {
+            let text = format!(
+                "{text}: tieout's tables are not made yet where search_path leads to; they stand \
+                 in schema {}",
+                server.elsewhere.join(", ")
+            );
+            let next = "name that schema in search_path of [database]; or, for a second set of \
+                        its own, tieout db migrate";
+            fail("database", Exit::Schema, "schema_behind", text, next)
+        }
         Ordering::Less => {
             let text = match found {
                 0 => format!("{text}: tieout's tables are not made yet"),

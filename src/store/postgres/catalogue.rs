@@ -61,6 +61,8 @@ struct FoundColumn {
     may_update: bool,
     may_insert: bool,
     folds: bool,
+    /// The schema of its type, in SQL, where this role may not look into it.
+    closed: Option<String>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -115,6 +117,8 @@ select n.place, json_build_object(
             'may_select', has_column_privilege(c.oid, a.attnum, 'select'),
             'may_update', has_column_privilege(c.oid, a.attnum, 'update'),
             'may_insert', has_column_privilege(c.oid, a.attnum, 'insert'),
+            'closed', (select quote_ident(y.nspname) from pg_namespace y
+                where y.oid = t.typnamespace and not has_schema_privilege(y.oid, 'usage')),
             'folds', b.typname = 'citext' or exists (select from pg_collation l
                 where l.oid = a.attcollation and not l.collisdeterministic)
         ) order by a.attnum), '[]')
@@ -287,8 +291,10 @@ pub(super) async fn map_tables(
         match fit(settings, &catalogue, accounts) {
             Ok(mut table) => {
                 errors.extend(find(&settings.read).and_then(|found| unread(&table, found)));
+                errors.extend(find(&settings.read).and_then(|found| unnamed_read(&table, found)));
                 if !only_reads {
                     errors.extend(find(write).and_then(|found| unread_written(&table, found)));
+                    errors.extend(unnamed_written(&table, &find));
                 }
                 let partly = find(write).map(leading).unwrap_or_default();
                 table.unindexed.retain(|column| !partly.contains(column));
@@ -520,6 +526,69 @@ fn barred(table: &SourceTable, field: &str, found: &Found, names: &[&str]) -> Op
         field: field.to_owned(),
         problem: format!("this role may not read {} of {relation}", shown.join(", ")),
         expected: format!("grant select ({}) on {relation} to this role", idents.join(", ")),
+        mend: Mend::Rights,
+    })
+}
+
+/// Columns by which rows are looked for, of types that this role may not name: what they are
+/// compared with is cast to them. Amounts and times are only read.
+fn unnamed_read(table: &SourceTable, found: &Found) -> Option<MappingError> {
+    let layout = &table.layout;
+    let times = [Some(layout.created.0), layout.attempted.map(|(at, _)| at)];
+    let only_read =
+        [Some(layout.amount), layout.exponent, layout.currency].into_iter().chain(times);
+    let only_read: Vec<usize> = only_read.flatten().collect();
+    let cells = table.cells.iter().enumerate().filter(|(at, _)| !only_read.contains(at));
+    let names: Vec<&str> = cells.map(|(_, cell)| cell.name.as_str()).collect();
+    unnamed(table, "read", found, &names)
+}
+
+/// The same of what is written, here and into the history.
+fn unnamed_written<'f>(
+    table: &SourceTable,
+    find: &impl Fn(&str) -> Option<&'f Found>,
+) -> Vec<MappingError> {
+    let settings = &table.settings;
+    if settings.mode == Mode::Observe {
+        return Vec::new();
+    }
+    let write = settings.write.as_deref().unwrap_or(&settings.read);
+    let key = table.write_key.iter().map(|column| column.name.as_str());
+    let names = key.chain([table.write_status.name.as_str()]);
+    let names = names.filter(|name| !table.write_is_read || table.cell(name).is_none());
+    let names: Vec<&str> = names.chain(table.sets.keys().map(String::as_str)).collect();
+    let written = find(write).and_then(|found| unnamed(table, "write", found, &names));
+    let history = settings.history.as_ref().and_then(|history| {
+        let names: Vec<&str> = history.columns.keys().map(String::as_str).collect();
+        unnamed(table, "history.table", find(&history.table)?, &names)
+    });
+    written.into_iter().chain(history).collect()
+}
+
+fn unnamed(
+    table: &SourceTable,
+    field: &str,
+    found: &Found,
+    names: &[&str],
+) -> Option<MappingError> {
+    let own = found.columns.iter().filter(|column| names.contains(&column.name.as_str()));
+    let closed: Vec<(&FoundColumn, &str)> =
+        own.filter_map(|column| Some((column, column.closed.as_deref()?))).collect();
+    let (_, schema) = closed.first()?;
+    let columns: Vec<String> = closed
+        .iter()
+        .filter(|(_, other)| other == schema)
+        .map(|(column, _)| format!("`{}` ({})", column.name, column.spelled))
+        .collect();
+    let relation = QuotedIdent::qualified(&found.schema, &found.name);
+    Some(MappingError {
+        table: table.settings.name.clone(),
+        field: field.to_owned(),
+        problem: format!(
+            "this role may not look into the schema of the type of {} of {relation}",
+            columns.join(", ")
+        ),
+        expected: format!("`grant usage on schema {schema} to {THIS_ROLE};` by its owner"),
         mend: Mend::Rights,
     })
 }

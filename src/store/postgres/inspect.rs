@@ -182,7 +182,8 @@ left join pg_roles r on r.oid = s.setrole
 left join pg_database d on d.oid = s.setdatabase
 where current_setting('session_replication_role') = 'replica' order by 1";
 
-/// Tables and views that this role may read, with their keys, parents, bases and checks.
+/// Tables and views that this role may read, with their keys, parents, bases and checks; and those
+/// that it might, but for their schema.
 const SURVEY: &str = "\
 select json_build_object(
     'schema', n.nspname, 'name', c.relname, 'is_visible', pg_table_is_visible(c.oid),
@@ -202,7 +203,9 @@ select json_build_object(
             and d.refclassid = 'pg_class'::regclass and d.refobjid <> c.oid
         where r.ev_class = c.oid and c.relkind = 'v'),
     'checks', (select coalesce(json_agg(pg_get_expr(k.conbin, k.conrelid)), '[]')
-        from pg_constraint k where k.conrelid = c.oid and k.contype = 'c')
+        from pg_constraint k where k.conrelid = c.oid and k.contype = 'c'),
+    'closed', case when not has_schema_privilege(n.oid, 'usage')
+        then format('grant usage on schema %I to %I;', n.nspname, current_user) end
 )::text
 from pg_class c
 join pg_namespace n on n.oid = c.relnamespace
@@ -245,6 +248,7 @@ struct Found {
     parents: Vec<(String, String)>,
     bases: Vec<String>,
     checks: Vec<String>,
+    closed: Option<String>,
 }
 
 /// How a question is answered.
@@ -787,7 +791,11 @@ impl Inspect for PgStore {
             "select current_setting('server_version'), \
              coalesce((select s.version from pg_stat_ssl s where s.pid = pg_backend_pid() \
              and s.ssl), ''), \
-             inet_server_addr() is null or inet_server_addr() = inet_client_addr()",
+             inet_server_addr() is null or inet_server_addr() = inet_client_addr(), \
+             (select coalesce(json_agg(quote_ident(n.nspname) order by n.nspname), '[]')::text \
+             from pg_class c join pg_namespace n on n.oid = c.relnamespace \
+             where c.relname = 'tieout_migrations' and c.relkind = 'r' \
+             and not pg_table_is_visible(c.oid))",
         );
         let rows = read(&self.pool, sql).await?;
         let row = rows.first().ok_or_else(|| unexpected(LOOKING, "no answer"))?;
@@ -799,7 +807,8 @@ impl Inspect for PgStore {
             (_, true) => Link::Local,
             (_, false) => Link::Plain,
         };
-        Ok(Server { product: format!("PostgreSQL {version}"), link })
+        let product = format!("PostgreSQL {version}");
+        Ok(Server { product, link, elsewhere: parsed(&cells.text(3)?)? })
     }
 
     async fn rights(&self) -> Result<Rights, StoreError> {
@@ -992,6 +1001,7 @@ impl Inspect for PgStore {
                 parents: found.parents.clone(),
                 bases: found.bases.clone(),
                 checks: found.checks.clone(),
+                closed: found.closed.clone(),
             });
         }
         Ok(surveyed)

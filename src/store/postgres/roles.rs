@@ -116,7 +116,7 @@ struct Found {
     database: String,
     /// Where tieout's tables are.
     home: String,
-    /// The schemas of the mapped tables.
+    /// The schemas of the mapped tables, and of the types of their mapped columns.
     schemas: Vec<String>,
     /// Sequences that the history tables number their rows by.
     sequences: Vec<String>,
@@ -248,6 +248,19 @@ fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
+/// Each relation of a mapping with the columns that are mapped of it.
+fn mapped_columns(table: &SourceTable) -> Vec<(String, &str)> {
+    let read = table.cells.iter().map(|cell| (table.read.to_string(), cell.name.as_str()));
+    let written = table.write_key.iter().chain([&table.write_status]);
+    let written = written.chain(table.sets.values().map(|target| &target.column));
+    let written = written.map(|column| (table.write.to_string(), column.name.as_str()));
+    let history = table.history.iter().flat_map(|history| {
+        let columns = history.columns.keys();
+        columns.map(|column| (history.name.to_string(), column.as_str()))
+    });
+    read.chain(written).chain(history).collect()
+}
+
 async fn find(connection: &mut PgConnection, tables: &[SourceTable]) -> sqlx::Result<Found> {
     let mut relations: Vec<String> = Vec::new();
     for table in tables {
@@ -263,12 +276,19 @@ async fn find(connection: &mut PgConnection, tables: &[SourceTable]) -> sqlx::Re
     )
     .fetch_one(&mut *connection)
     .await?;
+    let (of, columns): (Vec<String>, Vec<&str>) = tables.iter().flat_map(mapped_columns).unzip();
     let schemas = sqlx::query_scalar(
-        "select distinct quote_ident(n.nspname) from unnest($1::text[]) as u(name) \
+        "select quote_ident(n.nspname) from unnest($1::text[]) as u(name) \
          join pg_class c on c.oid = u.name::regclass \
-         join pg_namespace n on n.oid = c.relnamespace order by 1",
+         join pg_namespace n on n.oid = c.relnamespace \
+         union select quote_ident(n.nspname) from unnest($2::text[], $3::text[]) as u(name, col) \
+         join pg_attribute a on a.attrelid = u.name::regclass and a.attname = u.col \
+         join pg_type t on t.oid = a.atttypid \
+         join pg_namespace n on n.oid = t.typnamespace and n.nspname <> 'pg_catalog' order by 1",
     )
     .bind(relations)
+    .bind(of)
+    .bind(columns)
     .fetch_all(&mut *connection)
     .await?;
     let sequences = sqlx::query_scalar(

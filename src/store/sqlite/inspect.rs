@@ -521,7 +521,8 @@ impl Inspect for SqliteStore {
     async fn server(&self) -> Result<Server, StoreError> {
         let mut connection = self.read(LOOKING).await?;
         let version = texts(&mut connection, "select sqlite_version()").await?.concat();
-        Ok(Server { product: format!("SQLite {version}"), link: Link::Local })
+        let product = format!("SQLite {version}");
+        Ok(Server { product, link: Link::Local, elsewhere: Vec::new() })
     }
 
     async fn rights(&self) -> Result<Rights, StoreError> {
@@ -698,6 +699,7 @@ impl Inspect for SqliteStore {
                     false => Vec::new(),
                 },
                 checks: checks(&sql),
+                closed: None,
                 relation,
             });
         }
