@@ -1,5 +1,5 @@
-//! Rows that are given up for good: no case tells of them, so that the run that ends them does, each
-//! of such runs anew.
+//! Rows that are given up for good: no case tells of them, so that the run that ends them does,
+//! each of such runs anew.
 
 use std::path::PathBuf;
 
