@@ -150,7 +150,7 @@ fn header_above(before: &str) -> &str {
 }
 
 /// Names that somebody may give a secret which does not belong in the file.
-pub const SECRET_NAMES: [&str; 9] = [
+pub const SECRET_NAMES: [&str; 16] = [
     "key",
     "api_key",
     "secret",
@@ -160,23 +160,53 @@ pub const SECRET_NAMES: [&str; 9] = [
     "token",
     "apikey",
     "webhook_secret",
+    "pass",
+    "passwd",
+    "pwd",
+    "routing_key",
+    "integration_key",
+    "auth_token",
+    "access_token",
 ];
+
+/// Whether a name is one of a secret, also where it is mistyped, or of what is made of one.
+fn is_of_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    if ["_env", "_file", "_command"].iter().any(|end| name.ends_with(end)) {
+        return false;
+    }
+    let long = SECRET_NAMES.iter().copied().filter(|known| known.len() > 5);
+    SECRET_NAMES.contains(&name.as_str())
+        || name == "token_sha256"
+        || (name.len() > 5 && nearest(&name, long).is_some())
+}
+
+/// Schemes whose addresses have a password nowhere but before an `@`.
+const OPEN_SCHEMES: [&str; 6] =
+    ["postgres", "postgresql", "sqlite", "redis", "rediss", "beanstalk"];
+
+/// The name that a value stands behind.
+fn name_before(before: &str) -> &str {
+    let is_of_name = |c: char| c.is_alphanumeric() || c == '_';
+    let name = before.trim_end_matches(|c: char| !is_of_name(c));
+    name.rsplit(|c: char| !is_of_name(c)).next().unwrap_or("")
+}
 
 /// Whether a setting of this name may hold a secret, or has one for a mistake.
 pub fn may_be_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let ends = ["_env", "_file", "command", "url", "proxy", "push"];
-    SECRET_NAMES.contains(&name.as_str()) || ends.iter().any(|end| name.ends_with(end))
+    is_of_secret(&name) || ends.iter().any(|end| name.ends_with(end))
 }
 
 /// A line to show, of the section that begins with `header`: what a secret would stand in is
 /// starred out, character by character, so that marks still stand under what they mean.
 fn without_secrets(line: &str, header: &str) -> String {
     let name = line.split('=').next().unwrap_or("").trim().trim_matches('"');
-    // That of a mapping names columns.
+    // Those of a mapping name columns.
+    let names_columns = header.starts_with("[[table") || header.starts_with("[[format");
     let is_column = name == "key" && header.starts_with("[[table]]");
-    let is_named = SECRET_NAMES.contains(&name.to_ascii_lowercase().as_str());
-    let is_secret = (is_named && !is_column) || name.ends_with("_command");
+    let is_secret = (is_of_secret(name) && !is_column) || name.ends_with("_command");
     let starts = ["sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_"];
     let mut shown = String::new();
     let mut before = "";
@@ -184,7 +214,9 @@ fn without_secrets(line: &str, header: &str) -> String {
         let login = piece.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
         let has_password =
             login.is_some_and(|(login, _)| login.contains(':')) || piece.contains("password=");
-        let is_one = is_secret || has_password || starts.iter().any(|s| piece.starts_with(s));
+        let is_within = !names_columns && is_of_secret(name_before(before));
+        let is_named = is_secret || is_within;
+        let is_one = is_named || has_password || starts.iter().any(|s| piece.starts_with(s));
         let kept = match (is_quoted, is_one) {
             (false, _) => piece,
             (true, true) => "",
@@ -205,17 +237,18 @@ fn not_secret<'t>(text: &'t str, before: &str) -> &'t str {
         return text.split('?').next().unwrap_or("");
     }
     let Some(at) = text.find("://") else {
-        let is_of_name = |c: char| c.is_alphanumeric() || c == '_';
-        let name = before.trim_end_matches(|c: char| !is_of_name(c));
-        let name = name.rsplit(|c: char| !is_of_name(c)).next().unwrap_or("");
+        let name = name_before(before);
         let is_login = text.contains('@') && ["url", "proxy"].iter().any(|end| name.ends_with(end));
         let is_whole = matches!(name, "url" | "push") || name.ends_with("_command");
         return if is_login || is_whole { "" } else { text };
     };
     let start = at.saturating_add("://".len());
     let (scheme, rest) = text.split_at(start);
-    if !scheme.to_ascii_lowercase().starts_with("http") {
-        return text;
+    let own = scheme.to_ascii_lowercase();
+    if !own.starts_with("http") {
+        // Of a mistyped one nobody can tell what its address holds.
+        let is_open = OPEN_SCHEMES.contains(&own.trim_end_matches("://"));
+        return if is_open { text } else { scheme };
     }
     let host = rest.split(['/', '?', '#']).next().unwrap_or("");
     let port = host.rsplit_once(']').map_or(host, |(_, port)| port).split_once(':');
@@ -420,6 +453,16 @@ mod tests {
             ("base_url = \"u:s@h\"", "base_url = \"*****\""),
             ("base_url = \"nonsense\"", "base_url = \"nonsense\""),
             ("url_env = \"SHOP\"", "url_env = \"SHOP\""),
+            ("url = \"htps://h/s\"", "url = \"htps://***\""),
+            ("push = \"ftp://h/s\"", "push = \"ftp://***\""),
+            ("pasword = \"abc\"", "pasword = \"***\""),
+            ("routing_key = 'abc'", "routing_key = '***'"),
+            ("token_sha256 = \"abc\"", "token_sha256 = \"***\""),
+            (
+                "db = { url = 'sqlite:a', pasword = 'b' }",
+                "db = { url = 'sqlite:a', pasword = '*' }",
+            ),
+            ("mode = \"ful\"", "mode = \"ful\""),
             ("key_command = [\"a\", 'b']", "key_command = [\"*\", '*']"),
             ("x = { key_command = \"a b\" }", "x = { key_command = \"***\" }"),
         ] {

@@ -94,7 +94,11 @@ pub fn without_secret(path: &str, value: String) -> String {
         let program = value.split(',').next().unwrap_or("").trim_end_matches(']');
         return format!("{program}, …]");
     }
-    let Some((scheme, rest)) = value.split_once("://") else { return value };
+    let Some((scheme, rest)) = value.split_once("://") else {
+        // Nobody can tell which part of another notation is a password.
+        let is_odd = path == "database.url" && !value.starts_with("\"sqlite:");
+        return if is_odd { "\"***\"".to_owned() } else { value };
+    };
     // An `@` in a password that was not encoded is still no reason to show the half after it.
     let (user, rest) =
         rest.rsplit_once('@').map_or((None, rest), |(user, rest)| (Some(user), rest));
@@ -124,6 +128,9 @@ mod tests {
             ("database.url", "\"postgres://u:p@w/x@h/db\"", "\"postgres://u:***@h/db\""),
             ("database.url", "\"postgres://u@h/db\"", "\"postgres://u@h/db\""),
             ("database.url", "\"pg://h/d?password=x&b=1\"", "\"pg://h/d?password=***&b=1\""),
+            ("database.url", "\"Server=h;User Id=u;Password=pw;\"", "\"***\""),
+            ("database.url", "\"postgres:/u:pw@h/d\"", "\"***\""),
+            ("database.url", "\"sqlite:shop.db\"", "\"sqlite:shop.db\""),
             ("account.s.key_command", "[\"op\", \"read\", \"x\"]", "[\"op\", …]"),
             ("account.s.key_env", "\"STRIPE_KEY\"", "\"STRIPE_KEY\""),
             ("database.password", "\"pw\"", "\"***\""),

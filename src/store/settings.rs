@@ -227,7 +227,8 @@ pub fn shown_address(url: &str) -> String {
     let bare = place.split(['?', '#']).next().unwrap_or_default();
     // A password may hold what ends an address: then what stands behind is no place.
     let is_split = login.contains(['?', '#']) || (login.is_empty() && place.contains('#'));
-    match is_split || has_odd_port(bare) {
+    let is_known = ["postgres", "postgresql", "sqlite"].contains(&scheme);
+    match is_split || !is_known || has_odd_port(bare) {
         true => format!("{scheme}://***"),
         false => format!("{scheme}://{bare}"),
     }

@@ -2305,6 +2305,28 @@ async fn a_schema_of_a_mapped_table_that_the_login_may_not_look_into_is_named() 
     shop.raw.execute(&format!("drop owned by {role}; drop role {role}")).await;
 }
 
+/// A run that compares such a status ends with an error of the server, whatever its rights are.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_status_that_nothing_is_compared_with_is_named() {
+    let shop = healthy(Engine::Postgres, Words::default()).await;
+    shop.raw
+        .execute(
+            "create type pst as enum \
+                 ('new', 'cart', 'processing', 'paid', 'failed', 'retry'); \
+             create domain pstd as pst; \
+             delete from payments; \
+             alter table payments alter status drop default, \
+                 alter status type pstd using status::pst",
+        )
+        .await;
+    let says = "`status` is of pstd, a domain over an enum, and PostgreSQL compares no values";
+    let (what, state, text, _) = finding(&doctor(&shop).await, "mapping");
+    assert_eq!((what.as_str(), state.as_str()), ("payments", "fail"));
+    assert!(text.contains(says), "{text}");
+    let said = shop.tieout(&["run"]).await.ended(10).stderr;
+    assert!(said.split_whitespace().collect::<Vec<_>>().join(" ").contains(says), "{said}");
+}
+
 /// A search path that leads past tieout's schema makes no second set in silence.
 #[tokio::test(flavor = "multi_thread")]
 async fn tables_of_tieout_s_where_the_search_path_does_not_lead_are_told_of() {

@@ -63,6 +63,8 @@ struct FoundColumn {
     folds: bool,
     /// The schema of its type, in SQL, where this role may not look into it.
     closed: Option<String>,
+    /// Its type is a domain over an enum: PostgreSQL has no `=` for one.
+    unequal: bool,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -119,6 +121,7 @@ select n.place, json_build_object(
             'may_insert', has_column_privilege(c.oid, a.attnum, 'insert'),
             'closed', (select quote_ident(y.nspname) from pg_namespace y
                 where y.oid = t.typnamespace and not has_schema_privilege(y.oid, 'usage')),
+            'unequal', t.typtype = 'd' and b.typtype = 'e',
             'folds', b.typname = 'citext' or exists (select from pg_collation l
                 where l.oid = a.attcollation and not l.collisdeterministic)
         ) order by a.attnum), '[]')
@@ -540,7 +543,28 @@ fn unnamed_read(table: &SourceTable, found: &Found) -> Option<MappingError> {
     let only_read: Vec<usize> = only_read.flatten().collect();
     let cells = table.cells.iter().enumerate().filter(|(at, _)| !only_read.contains(at));
     let names: Vec<&str> = cells.map(|(_, cell)| cell.name.as_str()).collect();
-    unnamed(table, "read", found, &names)
+    unnamed(table, "read", found, &names).or_else(|| unequal(table, "read", found, &names))
+}
+
+/// Columns that are compared, of types that nothing can be compared with.
+fn unequal(
+    table: &SourceTable,
+    field: &str,
+    found: &Found,
+    names: &[&str],
+) -> Option<MappingError> {
+    let mut own = found.columns.iter().filter(|column| names.contains(&column.name.as_str()));
+    let column = own.find(|column| column.unequal)?;
+    Some(MappingError {
+        table: table.settings.name.clone(),
+        field: field.to_owned(),
+        problem: format!(
+            "`{}` is of {}, a domain over an enum, and PostgreSQL compares no values of one",
+            column.name, column.spelled
+        ),
+        expected: "a column of the enum itself or of text, or a view that casts it".to_owned(),
+        mend: Mend::Mapping,
+    })
 }
 
 /// The same of what is written, here and into the history.
