@@ -73,14 +73,17 @@ pub async fn run<D: Driver + Inspect>(
             if found > wanted {
                 return Err(Failure::store(&StoreError::SchemaAhead { found, wanted }));
             }
-            let server = db.server().await.map_err(|e| Failure::store(&e))?;
+            let elsewhere = match found {
+                0 => db.server().await.map_err(|e| Failure::store(&e))?.elsewhere,
+                _made => Vec::new(),
+            };
             db.migrate().await.map_err(|e| not_migrated(&e))?;
-            if found == 0 && !server.elsewhere.is_empty() {
+            if !elsewhere.is_empty() {
                 out::stderr(&format!(
                     "tieout: note: schema {} has tables of tieout's as well, which search_path \
                      does not lead to; where those are meant, correct it: two sets know nothing \
                      of each other",
-                    server.elsewhere.join(", ")
+                    elsewhere.join(", ")
                 ));
             }
             let after = db.schema_state().await.map_err(|e| Failure::store(&e))?;

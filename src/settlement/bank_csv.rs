@@ -249,6 +249,12 @@ fn without_currency(name: &str) -> (String, Option<Currency>) {
 }
 
 impl Roles {
+    /// The columns of what moved: the amount, or its two sides.
+    fn moved(&self) -> impl Iterator<Item = usize> {
+        let sides = self.sides.map(|(debit, credit)| [debit, credit]);
+        self.amount.into_iter().chain(sides.into_iter().flatten())
+    }
+
     /// Whether more than signs shows which way money went: in a card's file they are its issuer's.
     fn shows_ways(&self) -> bool {
         self.balance.is_some() || self.sides.is_some()
@@ -459,10 +465,8 @@ fn declared(head: &str, layout: &Layout) -> Vec<Declared> {
 
 /// `Betrag (€)`: the sign of the euro, which is no other currency's, in the names of the amounts.
 fn euro_of(roles: &Roles, layout: &Layout) -> Option<Currency> {
-    let sides = roles.sides.map(|(debit, credit)| [debit, credit]);
-    let mut amounts = roles.amount.into_iter().chain(sides.into_iter().flatten());
     let says = |at: usize| layout.shown.get(at).is_some_and(|name| name.contains('€'));
-    amounts.all(says).then(|| Currency::parse("EUR").ok()).flatten()
+    roles.moved().all(says).then(|| Currency::parse("EUR").ok()).flatten()
 }
 
 struct Inference<'a> {
@@ -682,9 +686,7 @@ impl Inference<'_> {
 
     /// The currency that every amount carries: the sign of the euro or the pound, or the same code.
     fn in_amounts(&self) -> Option<Currency> {
-        let sides = self.roles.sides.map(|(debit, credit)| [debit, credit]);
-        let columns = self.roles.amount.into_iter().chain(sides.into_iter().flatten());
-        let mut values = columns.flat_map(|at| self.values(at)).map(currency_within);
+        let mut values = self.roles.moved().flat_map(|at| self.values(at)).map(currency_within);
         let first = values.next()??;
         values.all(|other| other == Some(first)).then_some(first)
     }
@@ -705,9 +707,7 @@ impl Inference<'_> {
     }
 
     fn money_columns(&self) -> Vec<usize> {
-        let (amount, balance) = (self.roles.amount, self.roles.balance);
-        let sides = self.roles.sides.map(|(debit, credit)| [debit, credit]);
-        amount.into_iter().chain(balance).chain(sides.into_iter().flatten()).collect()
+        self.roles.moved().chain(self.roles.balance).collect()
     }
 
     /// The decimal mark that the amounts show, by which then all of them read.

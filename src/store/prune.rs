@@ -29,15 +29,18 @@ macro_rules! needed_runs {
     };
 }
 
+/// SQL of a case that was closed long enough ago.
+macro_rules! closed_before {
+    ($case:literal, $before:literal) => {
+        concat!($case, ".state = 'closed' and ", $case, ".closed_at < ", $before)
+    };
+}
+
 /// SQL of a case that is closed and old enough, and so is its run, which was not pruned yet.
 macro_rules! is_old {
     ($case:literal, $before:literal) => {
         concat!(
-            $case,
-            ".state = 'closed' and ",
-            $case,
-            ".closed_at < ",
-            $before,
+            $crate::store::prune::closed_before!($case, $before),
             " and exists (select 1 from tieout_runs r where r.id = ",
             $case,
             ".opened_run and r.close_number is not null and r.ended_at < ",
@@ -59,11 +62,7 @@ macro_rules! run_goes {
 macro_rules! is_unnamed {
     ($case:literal, $before:literal) => {
         concat!(
-            $case,
-            ".state = 'closed' and ",
-            $case,
-            ".closed_at < ",
-            $before,
+            $crate::store::prune::closed_before!($case, $before),
             " and not exists (select 1 from tieout_runs r where r.id = ",
             $case,
             ".opened_run and (r.ended_at is null or r.ended_at >= ",
@@ -97,7 +96,9 @@ macro_rules! goes {
     };
 }
 
-pub(in crate::store) use {goes, is_old, is_unnamed, needed_runs, run_goes, unproposed};
+pub(in crate::store) use {
+    closed_before, goes, is_old, is_unnamed, needed_runs, run_goes, unproposed,
+};
 
 /// Runs that may be pruned, and what they may not take along.
 #[derive(Debug, Clone)]
