@@ -16,7 +16,7 @@ use crate::model::count::counted;
 use crate::model::time::{earlier, parse_keep, to_short_text, to_text};
 use crate::store::driver::Driver;
 use crate::store::error::StoreError;
-use crate::store::prune::{OldCases, Prunable};
+use crate::store::prune::{KeptRuns, OldCases, Prunable, Pruned};
 
 /// Younger records are what open questions are answered from.
 const KEEP_MIN: TimeDelta = TimeDelta::days(30);
@@ -52,75 +52,115 @@ pub async fn run<D: Driver>(args: &Args, common: &Common, db: &D) -> Result<Exit
         to_short_text(before),
         counted(found.cases.gone, "closed case", "closed cases")
     );
-    if args.dry_run || runs == 0 {
+    if args.dry_run {
         tell_planned(common, &found, &what);
         return Ok(Exit::Ok);
     }
-    confirm(args, &what)?;
-    let by = person::name();
-    let (mut pruned_runs, mut pruned_records, mut evidence) = (0_u64, 0_u64, 0_u64);
-    let mut cases = 0_u64;
-    for (run, _records) in &found.runs {
-        let now = db.now().await.map_err(|e| Failure::store(&e))?;
-        let pruned = db.prune_run(&found.one(run, &by), now).await.map_err(|e| {
-            let mut failure = refused(&e, "prune");
-            let before_it = counted(pruned_runs, "run was pruned", "runs were pruned");
-            failure.text = format!("{}; {before_it} before it", failure.text);
-            failure
-        })?;
-        let Some(pruned) = pruned else { continue };
-        pruned_runs = pruned_runs.saturating_add(1);
-        pruned_records = pruned_records.saturating_add(pruned.records);
-        evidence = evidence.saturating_add(pruned.evidence);
-        cases = cases.saturating_add(pruned.cases);
+    // Where nothing goes there is nothing to ask.
+    if runs > 0 {
+        confirm(args, &what)?;
     }
-    let cases = found.cases.after(cases);
-    let text = format!(
-        "deleted {}, {} and {} of {}; the heads of the chains are kept{}",
-        counted(pruned_records, "record", "records"),
-        counted(evidence, "evidence", "evidences"),
-        counted(cases.gone, "closed case", "closed cases"),
-        counted(pruned_runs, "run", "runs"),
-        stay(cases, found.runs_kept)
-    );
+    let (pruned_runs, pruned) = prune_all(db, &found).await?;
+    let cases = found.cases.after(pruned.cases);
+    let kept = kept("kept", cases, found.runs_kept);
+    let text = match runs {
+        0 => format!("deleted {what}{kept}"),
+        _ => format!(
+            "deleted {}, {} and {} of {}; the heads of the chains are kept{kept}",
+            counted(pruned.records, "record", "records"),
+            counted(pruned.evidence, "evidence", "evidences"),
+            counted(cases.gone, "closed case", "closed cases"),
+            counted(pruned_runs, "run", "runs"),
+        ),
+    };
     let body = json!({
         "runs": pruned_runs,
-        "records": pruned_records,
-        "evidence": evidence,
+        "records": pruned.records,
+        "evidence": pruned.evidence,
         "cases": cases.gone,
-        "runs_kept": found.runs_kept,
-        "cases_kept": cases.kept,
+        "runs_kept": found.runs_kept.all(),
+        "cases_kept": cases.kept(),
         "before": to_text(before),
     });
     tell(common, &text, body);
     Ok(Exit::Ok)
 }
 
+/// Prunes run after run; returns how many, and what was deleted of all of them.
+async fn prune_all<D: Driver>(db: &D, found: &Prunable) -> Result<(u64, Pruned), Failure> {
+    let by = person::name();
+    let (mut runs, mut all) = (0_u64, Pruned::default());
+    for (run, _records) in &found.runs {
+        let now = db.now().await.map_err(|e| Failure::store(&e))?;
+        let pruned = db.prune_run(&found.one(run, &by), now).await.map_err(|e| {
+            let mut failure = refused(&e, "prune");
+            let before_it = counted(runs, "run was pruned", "runs were pruned");
+            failure.text = format!("{}; {before_it} before it", failure.text);
+            failure
+        })?;
+        let Some(pruned) = pruned else { continue };
+        runs = runs.saturating_add(1);
+        all.records = all.records.saturating_add(pruned.records);
+        all.evidence = all.evidence.saturating_add(pruned.evidence);
+        all.cases = all.cases.saturating_add(pruned.cases);
+    }
+    Ok((runs, all))
+}
+
 fn tell_planned(common: &Common, found: &Prunable, what: &str) {
-    let stay = stay(found.cases, found.runs_kept);
+    let kept = kept("would keep", found.cases, found.runs_kept);
     let body = json!({
         "runs": found.runs.len(),
         "records": found.records(),
         "cases": found.cases.gone,
-        "runs_kept": found.runs_kept,
-        "cases_kept": found.cases.kept,
+        "runs_kept": found.runs_kept.all(),
+        "cases_kept": found.cases.kept(),
         "before": to_text(found.before),
     });
-    tell(common, &format!("would delete {what}{stay}. Nothing was deleted"), body);
+    tell(common, &format!("would delete {what}{kept}. Nothing was deleted"), body);
 }
 
-/// Says of runs and closed cases that are old enough, and stay, why they do.
-fn stay(cases: OldCases, runs: u64) -> String {
-    if (cases.kept, runs) == (0, 0) {
+/// Where such cases are found, to be decided.
+const WAITING: &str = "to be approved or carried out (`tieout cases list --all --proposed open`, \
+                       or `approved`)";
+
+/// A run by what it tells of the row of a closed case, and several.
+const OF_CASE: (&str, &str) = (
+    "run by whose records such a decision is carried out",
+    "runs by whose records such decisions are carried out",
+);
+
+/// A run by how it ended a row, and several.
+const OF_WATCH: (&str, &str) = (
+    "run that ended a row which is still watched (a later look needs its record)",
+    "runs that ended rows which are still watched (later looks need their records)",
+);
+
+/// Says of runs and closed cases that are old enough, and stay, how many stay for what.
+fn kept(verb: &str, cases: OldCases, runs: KeptRuns) -> String {
+    let all = [
+        (cases.kept(), "other closed case", "other closed cases"),
+        (runs.all(), "other run", "other runs"),
+    ];
+    let all = all.into_iter().filter(|(count, ..)| *count > 0);
+    let all: Vec<String> = all.map(|(count, one, many)| counted(count, one, many)).collect();
+    if all.is_empty() {
         return String::new();
     }
-    format!(
-        "; {} and {}: a decision of a closed case waits to be approved or carried out (`tieout \
-         cases list --all --proposed open`, or `approved`), and it needs what the runs tell of its \
-         row; so does the case that it is a part of",
-        counted(cases.kept, "other closed case", "other closed cases"),
-        counted(runs, "other run are kept", "other runs are kept")
-    )
+    let one = format!("case of which a decision waits {WAITING}");
+    let many = format!("cases of which decisions wait {WAITING}");
+    let reasons = [
+        (cases.waiting, one.as_str(), many.as_str()),
+        (cases.with_part, "case of which a part stays", "cases of which parts stay"),
+        (cases.with_run, "case whose run stays", "cases whose runs stay"),
+        (cases.meanwhile, "case that somebody needs by now", "cases that somebody needs by now"),
+        (runs.waited_for, OF_CASE.0, OF_CASE.1),
+        (runs.watched, OF_WATCH.0, OF_WATCH.1),
+    ];
+    let reasons = reasons.into_iter().filter(|(count, ..)| *count > 0);
+    let reasons: Vec<String> =
+        reasons.map(|(count, one, many)| counted(count, one, many)).collect();
+    format!("; {verb} {}: {}", all.join(" and "), reasons.join(", "))
 }
 
 /// No role of `tieout db roles` may take records or cases away.
@@ -156,4 +196,31 @@ fn confirm(args: &Args, what: &str) -> Result<(), Failure> {
         }
     }
     Err(Failure::usage(format!("{what}: nothing was deleted; add --yes where that is meant")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_has_its_own_count() {
+        let cases = OldCases { gone: 9, waiting: 1, with_run: 2, with_part: 1, meanwhile: 0 };
+        let runs = KeptRuns { waited_for: 2, watched: 1 };
+        assert_eq!(
+            kept("would keep", cases, runs),
+            "; would keep 4 other closed cases and 3 other runs: 1 case of which a decision waits \
+             to be approved or carried out (`tieout cases list --all --proposed open`, or \
+             `approved`), 1 case of which a part stays, 2 cases whose runs stay, 2 runs by whose \
+             records such decisions are carried out, 1 run that ended a row which is still \
+             watched (a later look needs its record)"
+        );
+        let runs = KeptRuns { waited_for: 0, watched: 2 };
+        assert_eq!(
+            kept("kept", OldCases::default(), runs),
+            "; kept 2 other runs: 2 runs that ended rows which are still watched (later looks \
+             need their records)"
+        );
+        let (cases, runs) = (OldCases { gone: 3, ..OldCases::default() }, KeptRuns::default());
+        assert_eq!(kept("kept", cases, runs), "", "what goes is told already");
+    }
 }

@@ -48,6 +48,7 @@ macro_rules! conformance {
                     chains::verifying_finds_every_changed_field,
                     chains::verifying_finds_what_was_taken_away,
                     chains::old_runs_are_pruned_whole,
+                    chains::a_run_that_ended_a_watched_row_is_kept,
                     chains::heads_that_a_prune_left_are_held_against_the_chain,
                     chains::accounts_are_remembered,
                     claims::stuck_rows_are_taken_in_once,

@@ -14,17 +14,19 @@ use crate::store::postgres::errors::{failed, unexpected};
 use crate::store::postgres::runs::heads;
 use crate::store::postgres::transactions::begin;
 use crate::store::prune::{
-    OldCases, Prunable, Pruned, Pruning, apart, goes, heads_text, is_old, needed_runs, run_goes,
-    unproposed,
+    OldCases, OldRun, Prunable, Pruned, Pruning, apart, ended_none_watched, goes, heads_text,
+    is_needed, is_old, needed_runs, run_goes, unproposed, watched_runs,
 };
 
 const PRUNING: &str = "pruning the journal";
 
 pub(super) async fn prunable(pool: &PgPool, before: Instant) -> Result<Prunable, StoreError> {
     let doing = "looking for runs to prune";
-    let old: Vec<(String, i64, bool)> = sqlx::query_as(concat!(
+    let old: Vec<OldRun> = sqlx::query_as(concat!(
         "select r.id, r.journal_count, r.id in ",
         needed_runs!(),
+        ", r.id in ",
+        watched_runs!(),
         " from tieout_runs r where r.close_number is not null \
          and r.ended_at < $1 and r.journal_count > 0 \
          and not exists (select from tieout_prunes p where p.run_id = r.id) \
@@ -44,16 +46,22 @@ pub(super) async fn prunable(pool: &PgPool, before: Instant) -> Result<Prunable,
         "select distinct j.evidence_sha256 from tieout_journal j \
          join tieout_evidence e on e.sha256 = j.evidence_sha256 and e.created_at < $1 \
          where not exists (select from tieout_runs r where r.id = j.run_id \
-         and r.close_number is not null and r.ended_at < $1) or j.run_id in ",
-        needed_runs!(),
+         and r.close_number is not null and r.ended_at < $1) or ",
+        is_needed!("j.run_id"),
     ))
     .bind(before)
     .fetch_all(pool)
     .await
     .map_err(failed(doing))?;
-    let (all, gone): (i64, i64) = sqlx::query_as(concat!(
+    let cases: (i64, i64, i64, i64) = sqlx::query_as(concat!(
         "select count(*), count(*) filter (where ",
         goes!(run_goes, "$1"),
+        "), count(*) filter (where not (",
+        unproposed!("k"),
+        ")), count(*) filter (where ",
+        unproposed!("k"),
+        " and ",
+        is_needed!("k", ".opened_run"),
         ") from tieout_cases k where ",
         is_old!("k", "$1"),
     ))
@@ -61,7 +69,7 @@ pub(super) async fn prunable(pool: &PgPool, before: Instant) -> Result<Prunable,
     .fetch_one(pool)
     .await
     .map_err(failed(doing))?;
-    let cases = OldCases::of(all, gone);
+    let cases = OldCases::of(cases);
     Ok(Prunable { before, looked_at, runs, runs_kept, cases, kept: kept.into_iter().collect() })
 }
 
@@ -110,6 +118,8 @@ async fn open(
          journal_count, $5 from tieout_runs \
          where id = $1 and close_number is not null and ended_at < $2 and id not in ",
         needed_runs!(),
+        " and ",
+        ended_none_watched!(),
         " on conflict (run_id) do nothing",
     ))
     .bind(pruning.run_id)
@@ -139,7 +149,7 @@ async fn delete_cases(
     .await?;
     let gone: Vec<Option<String>> = sqlx::query_scalar(concat!(
         "delete from tieout_cases k where k.number = any($1) and ",
-        goes!(run_goes, "$2"),
+        goes!(is_old, run_goes, "$2"),
         " returning k.evidence_sha256",
     ))
     .bind(&old)

@@ -11,8 +11,8 @@ use sqlx::sqlite::SqliteConnection;
 use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
 use crate::store::prune::{
-    OldCases, Prunable, Pruned, Pruning, apart, goes, heads_text, is_old, needed_runs, run_goes,
-    unproposed,
+    OldCases, Prunable, Pruned, Pruning, apart, ended_none_watched, goes, heads_text, is_needed,
+    is_old, needed_runs, run_goes, unproposed, watched_runs,
 };
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::runs::heads;
@@ -32,6 +32,8 @@ pub(super) async fn prunable(
     let query = sqlx::query(concat!(
         "select r.id, r.journal_count, r.id in ",
         needed_runs!(),
+        ", r.id in ",
+        watched_runs!(),
         " from tieout_runs r where r.close_number is not null \
          and r.ended_at < ?1 and r.journal_count > 0 \
          and not exists (select 1 from tieout_prunes p where p.run_id = r.id) \
@@ -41,31 +43,36 @@ pub(super) async fn prunable(
     let mut old = Vec::new();
     for row in fetch(connection, doing, query).await? {
         let cells = Cells::new(&row, doing);
-        old.push((cells.text(0)?, cells.int(1)?, cells.int(2)? != 0));
+        old.push((cells.text(0)?, cells.int(1)?, cells.int(2)? != 0, cells.int(3)? != 0));
     }
     let (runs, runs_kept) = apart(old);
     let query = sqlx::query(concat!(
         "select distinct j.evidence_sha256 from tieout_journal j \
          join tieout_evidence e on e.sha256 = j.evidence_sha256 and e.created_at < ?1 \
          where not exists (select 1 from tieout_runs r where r.id = j.run_id \
-         and r.close_number is not null and r.ended_at < ?1) or j.run_id in ",
-        needed_runs!(),
+         and r.close_number is not null and r.ended_at < ?1) or ",
+        is_needed!("j.run_id"),
     ))
     .bind(to_text(before));
     let kept = hashes(connection, doing, query).await?;
     let query = sqlx::query(concat!(
         "select count(*), count(*) filter (where ",
         goes!(run_goes, "?1"),
+        "), count(*) filter (where not (",
+        unproposed!("k"),
+        ")), count(*) filter (where ",
+        unproposed!("k"),
+        " and ",
+        is_needed!("k", ".opened_run"),
         ") from tieout_cases k where ",
         is_old!("k", "?1"),
     ))
     .bind(to_text(before));
-    let (mut all, mut gone) = (0, 0);
+    let mut cases = OldCases::default();
     for row in fetch(connection, doing, query).await? {
         let cells = Cells::new(&row, doing);
-        (all, gone) = (cells.int(0)?, cells.int(1)?);
+        cases = OldCases::of((cells.int(0)?, cells.int(1)?, cells.int(2)?, cells.int(3)?));
     }
-    let cases = OldCases::of(all, gone);
     Ok(Prunable { before, looked_at, runs, runs_kept, cases, kept })
 }
 
@@ -91,6 +98,8 @@ pub(super) async fn prune(
          select id, 'open', ?3, ?4, journal_count, ?5 from tieout_runs \
          where id = ?1 and close_number is not null and ended_at < ?2 and id not in ",
         needed_runs!(),
+        " and ",
+        ended_none_watched!(),
         " on conflict (run_id) do nothing",
     ))
     .bind(run.clone())
@@ -133,7 +142,7 @@ async fn delete_cases(
 ) -> Result<(u64, Vec<String>), StoreError> {
     let query = sqlx::query(concat!(
         "delete from tieout_cases as k where k.opened_run = ?1 and ",
-        goes!(run_goes, "?2"),
+        goes!(is_old, run_goes, "?2"),
         " returning evidence_sha256",
     ))
     .bind(run.to_owned())

@@ -302,6 +302,33 @@ pub async fn old_runs_are_pruned_whole<D: Under>() {
     }
 }
 
+/// A row that comes under watch after it was looked for what to prune is not forgotten.
+pub async fn a_run_that_ended_a_watched_row_is_kept<D: Under>() {
+    let w = a_guarded_chain::<D>().await;
+    let found = w.store.prunable(at(9)).await.unwrap();
+    assert_eq!((found.runs.len(), found.runs_kept.all()), (3, 0));
+    let row = "key = (select max(key) from tieout_journal where run_id = 'r1' \
+               and outcome = 'succeeded')";
+    let watch = "update tieout_checks set state = 'watch', \
+                 watch_from = '2030-01-01T00:00:00.000000Z', \
+                 next_check_at = '2030-01-02T00:00:00.000000Z'";
+    w.raw.execute(&format!("{watch} where {row}")).await;
+    assert!(w.store.prune_run(&found.one("r1", "ann"), at(60)).await.unwrap().is_none());
+    assert!(w.store.prune_run(&found.one("r2", "ann"), at(60)).await.unwrap().is_some());
+    let found = w.store.prunable(at(9)).await.unwrap();
+    assert_eq!(found.runs, [("r3".to_owned(), 3)]);
+    assert_eq!((found.runs_kept.watched, found.runs_kept.waited_for), (1, 0));
+    let records = w.store.journal_of_run("r1", None, 9).await.unwrap();
+    let leant_on = records.iter().all(|one| found.kept.contains(&one.evidence_sha256));
+    assert!(records.len() == 3 && leant_on, "{:?}", found.kept);
+    let over = "update tieout_checks set state = 'closed', next_check_at = null";
+    w.raw.execute(&format!("{over} where {row}")).await;
+    let found = w.store.prunable(at(9)).await.unwrap();
+    assert_eq!((found.runs.len(), found.runs_kept.all()), (2, 0));
+    assert!(w.store.prune_run(&found.one("r1", "ann"), at(60)).await.unwrap().is_some());
+    w.finish().await;
+}
+
 /// The heads that a prune left are bound by the chain like the records were.
 pub async fn heads_that_a_prune_left_are_held_against_the_chain<D: Under>() {
     let w = a_guarded_chain::<D>().await;
