@@ -12,9 +12,11 @@ stands.
 
 import base64
 import collections
+import datetime
 import http.client
 import json
 import os
+import signal
 import socket
 import sys
 import threading
@@ -325,26 +327,87 @@ class TooEarly(Exception):
     """The event is to be delivered again later."""
 
 
+class Refused(Exception):
+    """What is no event of ours, however often it comes."""
+
+
+def read_event(line):
+    """The event of a line, as far as it is one."""
+    try:
+        # Not bytes: of those JSON would guess the encoding.
+        event = json.loads(line.decode("utf-8"))
+    except (ValueError, RecursionError):
+        raise Refused("an event: expected one JSON object a line") from None
+    checked(isinstance(event, dict), "an event", "a JSON object")
+    return event
+
+
+def checked(is_so, name, expected):
+    if not is_so:
+        raise Refused(f"{name}: expected {expected}")
+
+
+def text(event, name):
+    """A field of an event that a database can hold."""
+    value = event.get(name)
+    # No zero byte and no half of a character, which JSON may escape; nor what ends a line.
+    checked(isinstance(value, str) and value.isprintable(), name, "a text")
+    return value
+
+
+def number(value, name, most):
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    checked(is_number and 0 < value <= most, name, f"a number from 1 to {most}")
+    return value
+
+
+def row_of(event):
+    key = text(event, "key")
+    checked(key.isascii() and key.isdigit() and len(key) < 20, "key", "the id of a row")
+    return number(int(key), "key", 2**63 - 1)
+
+
+def hand_back_of(event):
+    hand_back = event.get("hand_back")
+    checked(isinstance(hand_back, dict), "hand_back", "a JSON object")
+    return number(hand_back.get("number"), "hand_back.number", 2**31 - 1)
+
+
+def reference_of(event):
+    return None if event.get("psp_reference") is None else text(event, "psp_reference")
+
+
+def decided_at(event):
+    at = text(event, "decided_at")
+    try:
+        datetime.datetime.strptime(at, "%Y-%m-%dT%H:%M:%S.%fZ")
+    except ValueError:
+        raise Refused("decided_at: expected a time as tieout writes it") from None
+    return at
+
+
 def on_event(db, event):
     """Does what an event says, once, however often it is delivered."""
-    if event.get("schema") != "tieout.event/1":
-        raise ValueError(f"not an event that this worker knows: {event.get('schema')}")
-    if event["table"] != TABLE:
+    schema = event.get("schema")
+    checked(schema == "tieout.event/1", "schema", f"tieout.event/1, and it is {schema!r}")
+    text(event, "id")
+    kind = text(event, "type")
+    if text(event, "table") != TABLE:
         return "another table's"
-    row, kind = int(event["key"]), event["type"]
+    row = row_of(event)
     if kind == "transaction.retryable":
-        hand_back = event["hand_back"]
-        attempt = take_handed_back(db, row, hand_back["number"])
+        handed_back = hand_back_of(event)
+        attempt = take_handed_back(db, row, handed_back)
         if attempt:
             return charge(db, attempt)
-        return early(db, row, hand_back["number"]) or "taken, ended or too late"
+        return early(db, row, handed_back) or "taken, ended or too late"
     if kind == "transaction.succeeded":
         # Money is money: this holds whatever came after.
         done = db.row(
             "update charges set status = 'paid', "
             "provider_payment_id = coalesce(provider_payment_id, %(reference)s) "
             "where id = %(id)s and status in ('processing', 'retryable') returning id",
-            id=row, reference=event["psp_reference"],
+            id=row, reference=reference_of(event),
         )
         return "paid" if done else "no news"
     if kind == "transaction.failed":
@@ -353,14 +416,15 @@ def on_event(db, event):
             "update charges set status = 'failed', decline_code = %(reason)s "
             "where id = %(id)s and status = 'processing' "
             f"and last_attempted_at < {moment(db, '%(decided_at)s')} returning id",
-            id=row, reason=event["reason"], decided_at=event["decided_at"],
+            id=row, reason=text(event, "reason"), decided_at=decided_at(event),
         )
         return "failed" if done else "no news"
+    checked(kind == "transaction.review", "type", "one that this worker knows")
     return "a person looks at it"
 
 
-def moment(db, text):
-    return f"cast({text} as timestamptz)" if isinstance(db, Postgres) else text
+def moment(db, value):
+    return f"cast({value} as timestamptz)" if isinstance(db, Postgres) else value
 
 
 def early(db, row, number):
@@ -407,17 +471,15 @@ def work(db, what):
 
 def events(db):
     """What is printed was handled. Exit 75: again later; 65: not this one, however often."""
-    for line in sys.stdin:
+    for line in sys.stdin.buffer:
         try:
-            event = json.loads(line)
-            if not isinstance(event, dict):
-                raise ValueError("an event is an object")
+            event = read_event(line)
             print(event.get("id"), on_event(db, event), flush=True)
         except TooEarly as why:
             print(why, file=sys.stderr)
             return 75
-        except (KeyError, ValueError) as why:
-            print(f"refused: {why!r}", file=sys.stderr)
+        except Refused as why:
+            print(f"refused: {why}", file=sys.stderr)
             return 65
     return 0
 
@@ -436,4 +498,6 @@ def main(words):
 
 
 if __name__ == "__main__":
+    # Ctrl-C is a kill like any other, and no mistake to be read about.
+    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
     sys.exit(main(sys.argv[1:]))

@@ -11,6 +11,7 @@
 # outbox, as `channel` in tieout.toml). docs/charging-worker.md says why each step stands where it
 # stands.
 
+require "date"
 require "json"
 require "net/http"
 require "openssl"
@@ -320,19 +321,74 @@ module Charges
     found && JSON.parse(found[0])
   end
 
+  # The event of a line, as far as it is one.
+  def self.read_event(line)
+    # Whatever the locale is, JSON is UTF-8.
+    text = line.dup.force_encoding(Encoding::UTF_8)
+    checked(text.valid_encoding?, "a line", "UTF-8")
+    JSON.parse(text).tap { |event| checked(event.is_a?(Hash), "an event", "a JSON object") }
+  rescue JSON::ParserError, EncodingError
+    raise Refused, "an event: expected one JSON object a line"
+  end
+
+  def self.checked(is_so, name, expected)
+    raise Refused, "#{name}: expected #{expected}" unless is_so
+  end
+
+  # A field of an event that a database can hold.
+  def self.text(event, name)
+    value = event[name]
+    # No zero byte and no half of a character, which JSON may escape; nor what ends a line.
+    is_text = value.is_a?(String) && value.valid_encoding? && value.match?(/\A[[:print:]]*\z/)
+    checked(is_text, name, "a text")
+    value
+  end
+
+  def self.number(value, name, most)
+    checked(value.is_a?(Integer) && value.between?(1, most), name, "a number from 1 to #{most}")
+    value
+  end
+
+  def self.row_of(event)
+    key = text(event, "key")
+    checked(key.match?(/\A[0-9]{1,19}\z/), "key", "the id of a row")
+    number(key.to_i, "key", (2**63) - 1)
+  end
+
+  def self.hand_back_of(event)
+    hand_back = event["hand_back"]
+    checked(hand_back.is_a?(Hash), "hand_back", "a JSON object")
+    number(hand_back["number"], "hand_back.number", (2**31) - 1)
+  end
+
+  def self.reference_of(event)
+    event["psp_reference"].nil? ? nil : text(event, "psp_reference")
+  end
+
+  def self.decided_at(event)
+    at = text(event, "decided_at")
+    DateTime.strptime(at, "%Y-%m-%dT%H:%M:%S.%NZ")
+    at
+  rescue Date::Error
+    raise Refused, "decided_at: expected a time as tieout writes it"
+  end
+
   # Does what an event says, once, however often it is delivered.
   def self.on_event(db, event)
-    unless event["schema"] == "tieout.event/1"
-      raise Refused, "not an event that this worker knows: #{event['schema']}"
-    end
-    return "another table's" unless event["table"] == TABLE
+    schema = event["schema"]
+    checked(schema == "tieout.event/1", "schema", "tieout.event/1, and it is #{schema.inspect}")
+    text(event, "id")
+    kind = text(event, "type")
+    return "another table's" unless text(event, "table") == TABLE
 
-    id = Integer(event.fetch("key"), 10)
-    case event.fetch("type")
-    when "transaction.retryable" then on_hand_back(db, id, event.fetch("hand_back").fetch("number"))
-    when "transaction.succeeded" then on_success(db, id, event["psp_reference"])
-    when "transaction.failed" then on_failure(db, id, event["reason"], event.fetch("decided_at"))
-    else "a person looks at it"
+    id = row_of(event)
+    case kind
+    when "transaction.retryable" then on_hand_back(db, id, hand_back_of(event))
+    when "transaction.succeeded" then on_success(db, id, reference_of(event))
+    when "transaction.failed" then on_failure(db, id, text(event, "reason"), decided_at(event))
+    else
+      checked(kind == "transaction.review", "type", "one that this worker knows")
+      "a person looks at it"
     end
   end
 
@@ -395,13 +451,12 @@ module Charges
   # What is printed was handled. Exit 75: again later; 65: not this one, however often.
   def self.events(db)
     $stdin.each_line do |line|
-      event = JSON.parse(line)
-      raise Refused, "an event is an object" unless event.is_a?(Hash)
+      event = read_event(line)
       puts "#{event['id']} #{on_event(db, event)}"
     rescue TooEarly => why
       warn why.message
       return 75
-    rescue Refused, JSON::ParserError, KeyError, ArgumentError => why
+    rescue Refused => why
       warn "refused: #{why.message}"
       return 65
     end
@@ -425,4 +480,8 @@ module Charges
   end
 end
 
-exit Charges.main(ARGV) if $PROGRAM_NAME == __FILE__
+if $PROGRAM_NAME == __FILE__
+  # Ctrl-C is a kill like any other, and no mistake to be read about.
+  trap("INT") { exit!(130) }
+  exit Charges.main(ARGV)
+end

@@ -13,7 +13,7 @@ use crate::model::money::Money;
 use crate::model::time::to_short_text;
 use crate::model::transaction::SiblingState;
 use crate::report::around;
-use crate::report::back::Back;
+use crate::report::back::{Back, still_open};
 use crate::store::records::StoredInputs;
 
 /// The lines of stored inputs; a note where they cannot be read.
@@ -133,7 +133,8 @@ fn of_object(object: &PspObject) -> String {
         Some(captured) => format!(" captured {captured}"),
         None => format!(" amount {}", money(object.amount)),
     };
-    let back: String = Back::of(&[object]).words().iter().map(|one| format!(", {one}")).collect();
+    let back = Back::of(&[object]).words().into_iter().chain(still_open(object));
+    let back: String = back.map(|one| format!(", {one}")).collect();
     let tag = object.tag.as_deref().unwrap_or("none");
     let failed = stated_failure(object).map(Failure::words).filter(|words| !words.is_empty());
     let failed = failed.map(|words| format!(": {words}")).unwrap_or_default();

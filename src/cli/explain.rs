@@ -5,6 +5,7 @@
 
 mod beside;
 mod find;
+mod undelivered;
 
 use std::collections::BTreeSet;
 
@@ -29,6 +30,7 @@ use crate::store::database::Database;
 use crate::store::driver::{CheckRow, Driver, Pause};
 use crate::store::error::StoreError;
 use crate::store::files::{FileDriver, FileFilter, FileRow, FileState};
+use crate::store::outbox::{OutboxDriver, Undelivered};
 use crate::store::records::{
     Applied, CaseRow, HandbackRow, JournalRow, StoredInputs, TABLE_REFUSED,
 };
@@ -65,6 +67,7 @@ struct Known {
     check: Option<CheckRow>,
     journal: Vec<JournalRow>,
     handbacks: Vec<HandbackRow>,
+    undelivered: Vec<Undelivered>,
     evidence: Option<String>,
     case: Option<CaseRow>,
 }
@@ -186,7 +189,11 @@ fn tables(args: &Args, config: &Config) -> Result<Vec<String>, Failure> {
     }
 }
 
-async fn read<D: Driver>(db: &D, table: &str, id: &str) -> Result<Option<Known>, StoreError> {
+async fn read<D: Driver + OutboxDriver>(
+    db: &D,
+    table: &str,
+    id: &str,
+) -> Result<Option<Known>, StoreError> {
     let check = db.check(table, id).await?;
     let journal = db.journal_of_row(table, id).await?;
     if check.is_none() && journal.is_empty() {
@@ -204,8 +211,9 @@ async fn read<D: Driver>(db: &D, table: &str, id: &str) -> Result<Option<Known>,
         None => None,
     };
     let handbacks = db.handbacks(table, id).await?;
+    let undelivered = db.undelivered_of_row(table, id).await?;
     let table = table.to_owned();
-    Ok(Some(Known { table, check, journal, handbacks, evidence, case }))
+    Ok(Some(Known { table, check, journal, handbacks, undelivered, evidence, case }))
 }
 
 /// The files that are missing of the account's sources, while the row waits for what they say.
@@ -311,6 +319,7 @@ fn lines(
     lines.extend(labelled("beside", beside));
     lines.extend(labelled("misses", &misses(known)));
     lines.extend(labelled("hand-backs", &handbacks(known)));
+    lines.extend(labelled("events", &undelivered::lines(&known.undelivered)));
     lines.push(format!("next       {}", next(known, common)));
     lines.extend(paused.map(|pause| {
         let resume = format!("`tieout resume {}`", pause.account);
@@ -618,6 +627,7 @@ fn body(known: &Known, paused: Option<&Pause>, id: &str) -> serde_json::Value {
             "ended_at": handback.ended_at.map(to_text),
             "end_reason": handback.end_reason,
         })).collect::<Vec<_>>(),
+        "undelivered": undelivered::body(&known.undelivered),
         "case": known.case.as_ref().map(|case| format!("C-{}", case.number)),
         "last_evidence": evidence,
     })

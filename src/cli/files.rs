@@ -22,7 +22,7 @@ use crate::settlement::{FORMATS, Format};
 
 mod awaited;
 mod json;
-mod kept;
+pub(in crate::cli) mod kept;
 pub(in crate::cli) mod payouts;
 pub(in crate::cli) mod release;
 mod text;

@@ -72,7 +72,10 @@ pub async fn run<D: Driver>(
             true => format!("{account} is paused {words}"),
             false => format!("{account} was paused before, {words}; nothing was changed"),
         });
-        out::stdout(&common.copyable("none of its rows is written until `tieout resume` names it"));
+        out::stdout(&common.copyable(match paused.is_settled {
+            true => "none of its rows is written until `tieout resume` names it",
+            false => "no batch of its rows is begun until `tieout resume` names it",
+        }));
     }
     if paused.is_settled {
         return Ok(Exit::Ok);

@@ -237,6 +237,10 @@ fn lines(
             lines.extend(shown(&noted));
         }
         None if is_pruned && totals.is_empty() => lines.push(PRUNED.to_owned()),
+        // What it would have found, nobody knows.
+        None if notes["error"].is_string() && totals.iter().all(|line| line.rows == 0) => {
+            lines.push("no row was claimed".to_owned());
+        }
         None => lines.extend(shown(totals)),
     }
     lines.extend(notes["error"].as_str().map(|text| format!("ended by: {text}")));

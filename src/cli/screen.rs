@@ -433,6 +433,9 @@ fn of_lines(lines: &LinesNote) -> Option<String> {
     if lines.contradicted > 0 {
         words.push(format!("{} contradicted", rows(lines.contradicted)));
     }
+    if lines.cases > 0 {
+        words.push(format!("{} of a line opened", counted(lines.cases, "case", "cases")));
+    }
     Some(format!("lines    {}", words.join(" · ")))
 }
 

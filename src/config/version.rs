@@ -14,7 +14,7 @@ use crate::run::setup::AccountSetup;
 const SHORT: usize = 12;
 
 /// Settings of an account that say how it is asked, and never what an answer means.
-const HOW_IT_IS_ASKED: [&str; 14] = [
+const HOW_IT_IS_ASKED: [&str; 15] = [
     "base_url",
     "key_env",
     "key_file",
@@ -29,6 +29,7 @@ const HOW_IT_IS_ASKED: [&str; 14] = [
     "breaker_pause",
     "proxy",
     "ca_file",
+    "line_cases",
 ];
 
 /// SHA-256 of the effective settings. Secrets are not among them.

@@ -50,7 +50,7 @@ pub fn told(
     if is_of_another_kind || view.captured().iter().any(|item| keeps_money(item)) {
         return Told::Paid;
     }
-    if view.items.iter().any(|item| is_under_way(item.state())) {
+    if view.items.iter().any(|item| item.can_still_capture() || is_under_way(item.state())) {
         return Told::UnderWay;
     }
     let is_unanswered = |item: &&Evidence| matches!(item.answer, Answer::NoAnswer(_));

@@ -323,10 +323,11 @@ fn several_movements(view: &View<'_>) -> Option<Decision> {
     let is_other = |item: &&Item<'_>| !item.has_other_tag && item.reference() != first.reference();
     let other = view.live().find(is_other)?;
     let text = format!(
-        "{} captured, and {} ({}) can still capture",
+        "{} captured, and {} ({}) {}",
         first.reference(),
         other.reference(),
-        other.object.status
+        other.object.status,
+        other.open_text()
     );
     Some(view.review_of(first, Reason::DuplicateLive, text))
 }
@@ -607,8 +608,7 @@ fn captured(view: &View<'_>) -> Option<Decision> {
     let text = format!("{} {did} {} ({how})", item.reference(), item.amount_text());
     // An object that waits for the customer could still be paid beside this one. So may another
     // have been, where nobody could see past the end of a list.
-    let is_open =
-        |other: &Item<'_>| other.reference() != item.reference() && !other.state().is_dead();
+    let is_open = |other: &Item<'_>| other.reference() != item.reference() && !other.is_dead();
     let watch_at = if view.inputs.asked == Asked::Watch {
         next_watch(view)
     } else {
@@ -706,7 +706,7 @@ fn listed_after_all(view: &View<'_>) -> Option<Decision> {
     let is_last = view.history().ended_as == Some(Outcome::Retryable);
     let past = view.history().last_handback.as_ref()?;
     let has_failed =
-        |item: &Item<'_>| item.state().is_dead() || matches!(item.state(), ObjectState::Failed(_));
+        |item: &Item<'_>| item.is_dead() || matches!(item.state(), ObjectState::Failed(_));
     let is_earlier = |at: Instant| match view.standing {
         Standing::GivenUp if is_last => past.taken_at.is_none() || at <= past.at,
         Standing::Open => at <= past.at && !view.items.iter().any(has_failed),

@@ -67,9 +67,10 @@ pub struct DefiniteFailure {
 }
 
 impl DefiniteFailure {
-    /// Only a stated failure whose `final_from` has passed is definite.
+    /// Only a stated failure whose `final_from` has passed is definite, and only where no sum of
+    /// the object can still be captured.
     pub fn of(object: &PspObject, now: Instant) -> Option<Self> {
-        let failure = stated_failure(object)?;
+        let failure = stated_failure(object).filter(|_| !object.can_still_capture())?;
         let is_final = failure.final_from.is_some_and(|from| from <= now);
         is_final.then(|| Self { reference: object.reference.clone(), code: failure.code.clone() })
     }
@@ -108,9 +109,10 @@ pub struct UnattemptedObject {
 }
 
 impl UnattemptedObject {
-    /// Only an object in the state `Unattempted` is one.
+    /// Only an object in the state `Unattempted` is one, and only where no sum of it can still be
+    /// captured.
     pub fn of(object: &PspObject) -> Option<Self> {
-        (object.state == ObjectState::Unattempted)
+        (object.state == ObjectState::Unattempted && !object.can_still_capture())
             .then(|| Self { reference: object.reference.clone() })
     }
 
@@ -241,5 +243,48 @@ impl HandBack {
     /// A charge after this instant is no longer safe.
     pub fn charge_before(&self) -> Instant {
         self.charge_before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::time::from_text;
+
+    fn object(state: ObjectState, capturable_minor: i64) -> PspObject {
+        PspObject {
+            reference: "pi_1".to_owned(),
+            aliases: Vec::new(),
+            kind: "payment_intent".to_owned(),
+            state,
+            status: "requires_payment_method".to_owned(),
+            amount: None,
+            captured: None,
+            refunded_minor: 0,
+            capturable_minor,
+            disputed: false,
+            charged_back_minor: 0,
+            created_at: from_text("2026-11-19T08:00:00Z").unwrap(),
+            tag: None,
+            returned: None,
+        }
+    }
+
+    #[test]
+    fn what_can_still_capture_proves_neither_a_failure_nor_that_nobody_tried() {
+        let now = from_text("2026-11-19T09:00:00Z").unwrap();
+        let failed = || {
+            ObjectState::Failed(Failure {
+                code: "expired_card".to_owned(),
+                advice: None,
+                network_advice: None,
+                final_from: Some(now),
+                still_payable: true,
+            })
+        };
+        assert!(DefiniteFailure::of(&object(failed(), 0), now).is_some());
+        assert_eq!(DefiniteFailure::of(&object(failed(), 1), now), None);
+        assert!(UnattemptedObject::of(&object(ObjectState::Unattempted, 0)).is_some());
+        assert_eq!(UnattemptedObject::of(&object(ObjectState::Unattempted, 1)), None);
     }
 }

@@ -169,8 +169,7 @@ fn succeeded(view: &View<'_>, word: &Word) -> Result<Decision, Refusal> {
             return Err(Refusal::Stands(text));
         }
     };
-    let is_open =
-        |other: &Item<'_>| other.reference() != item.reference() && !other.state().is_dead();
+    let is_open = |other: &Item<'_>| other.reference() != item.reference() && !other.is_dead();
     let watch_at = view.first_watch().filter(|_| view.items.iter().any(is_open));
     let what = format!("marked succeeded with {}", item.reference());
     let seen = Some(seen(item.object));
@@ -199,7 +198,7 @@ fn retryable(view: &View<'_>, word: &Word) -> Result<Decision, Refusal> {
     let payable = match &word.reference {
         Some(reference) => Some(payable(view, reference)?),
         None => {
-            if let Some(item) = view.items.iter().find(|item| !item.state().is_dead()) {
+            if let Some(item) = view.items.iter().find(|item| !item.is_dead()) {
                 return Err(stands(format!(
                     "{} is `{}` and could still be paid: a new attempt could be paid beside it",
                     item.reference(),
@@ -308,9 +307,10 @@ fn nothing_moves(view: &View<'_>) -> Result<Ground, Refusal> {
     }
     if let Some(live) = view.live().next() {
         return Err(stands(format!(
-            "{} is `{}` and can still capture",
+            "{} is `{}` and {}",
             live.reference(),
-            live.object.status
+            live.object.status,
+            live.open_text()
         )));
     }
     if let Some(item) = view.items.iter().find(|item| *item.state() == ObjectState::Unknown) {

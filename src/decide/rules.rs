@@ -325,6 +325,7 @@ mod tests {
             state: ObjectState::Failed(Failure {
                 code: code.into(),
                 advice: advice.map(str::to_owned),
+                network_advice: None,
                 final_from: Some(created_at),
                 still_payable: true,
             }),
@@ -332,6 +333,7 @@ mod tests {
             amount: None,
             captured: None,
             refunded_minor: 0,
+            capturable_minor: 0,
             disputed: false,
             charged_back_minor: 0,
             created_at,

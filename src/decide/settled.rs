@@ -496,6 +496,7 @@ impl<'a> Group<'a> {
             amount: moved.or(asked).filter(|_| is_told || !decides),
             captured: moved,
             refunded_minor: given_back,
+            capturable_minor: 0,
             disputed,
             charged_back_minor: charged_back.map_or(0, |money| money.minor),
             created_at: first.at,
@@ -536,6 +537,7 @@ impl<'a> Group<'a> {
             "refused" | "error" | "rjct" => ObjectState::Failed(Failure {
                 code: last.and_then(|line| line.code.clone()).unwrap_or_else(|| word.to_owned()),
                 advice: None,
+                network_advice: None,
                 final_from: None,
                 still_payable: false,
             }),

@@ -2,7 +2,8 @@
 //!
 //! What a failure, a cancellation or an open object means is a rule's to say; a rule never opens
 //! a gate of this file: no hand-back without its permit, no end while something could still
-//! capture, none before the original call is over and everything under the tag is known.
+//! capture (by its state, or by a sum that the PSP names), none before the original call is over
+//! and everything under the tag is known.
 
 use chrono::TimeDelta;
 
@@ -84,6 +85,7 @@ fn deciding<'a, 'b>(view: &'b View<'a>, newest: &'b Item<'a>) -> &'b Item<'a> {
     let last = |wanted: ObjectState| view.items.iter().rev().find(|i| *i.state() == wanted);
     last(ObjectState::Unknown)
         .or_else(|| last(ObjectState::Authorized))
+        .or_else(|| view.items.iter().rev().find(|item| item.holds_a_sum()))
         .or_else(|| last(ObjectState::ActionRequired))
         .unwrap_or(newest)
 }
@@ -103,7 +105,7 @@ fn unknown_to_rules(view: &View<'_>) -> Option<Decision> {
         .filter(|item| *item.state() == ObjectState::Unknown)
         .find(|item| unknown(item, Subject::UnknownStatus))?;
     let text = format!("{} is `{}`, which no rule knows", item.reference(), item.object.status);
-    Some(view.review_of(item, Reason::PspStatusUnknown, text))
+    Some(view.review_of(item, Reason::PspStatusUnknown, with_sum(item, text)))
 }
 
 fn not_listed(view: &View<'_>, item: &Item<'_>) -> Decision {
@@ -156,7 +158,25 @@ fn uncaptured(view: &View<'_>, item: &Item<'_>) -> Decision {
     let rule = Subject::of(item.object).and_then(|subject| view.rule_for(subject, item.object));
     match rule {
         Some(rule) => by_rule(view, rule, item, format!("{text} ({})", rule.words())),
-        None => view.review_of(item, reason_of_state(item.state()), text),
+        None if is_held => view.review_of(item, reason_of(item), text),
+        None => view.review_of(item, reason_of(item), with_sum(item, text)),
+    }
+}
+
+/// What is said of an object, and how much of it can still be captured where its state does not
+/// say that by itself.
+fn with_sum(item: &Item<'_>, text: String) -> String {
+    match item.holds_a_sum() {
+        true => format!("{text}, and {}", item.open_text()),
+        false => text,
+    }
+}
+
+/// A sum that can still be captured is authorised, whatever the status is called.
+fn reason_of(item: &Item<'_>) -> Reason {
+    match item.holds_a_sum() {
+        true => Reason::AuthorizedUncaptured,
+        false => reason_of_state(item.state()),
     }
 }
 
@@ -209,17 +229,13 @@ fn review_reason(rule: &Rule, item: &Item<'_>) -> Reason {
         | Subject::ActionRequired
         | Subject::Canceled
         | Subject::Expired
-        | Subject::UnknownStatus => reason_of_state(item.state()),
+        | Subject::UnknownStatus => reason_of(item),
     }
 }
 
 fn final_failure(view: &View<'_>, item: &Item<'_>, text: String) -> Decision {
     if item.has_captured() {
         return view.review_of(item, Reason::Rule, text);
-    }
-    if let Some(live) = view.live().next() {
-        let text = format!("{text}, and {} can still capture", live.reference());
-        return view.review_of(live, reason_of_state(live.state()), text);
     }
     if let Some(decision) = not_yet(view, item, &text) {
         return decision;
@@ -228,7 +244,7 @@ fn final_failure(view: &View<'_>, item: &Item<'_>, text: String) -> Decision {
     let payable = view.items.iter().rev().find(|item| is_payable(item.state()));
     if let Some(other) = payable.filter(|_| stated_failure(item.object).is_none()) {
         let text = format!("{text}, and {} can still be paid", other.reference());
-        return view.review_of(item, reason_of_state(item.state()), text);
+        return view.review_of(item, reason_of(item), text);
     }
     let reason = match stated_failure(item.object) {
         Some(_) => Reason::DeclinedFinal,
@@ -259,7 +275,7 @@ fn declined(
     };
     // Whatever can still be paid must be used, or it could be paid beside a new one.
     let payable = view.items.iter().rev().find(|item| is_payable(item.state()));
-    if payable.is_none() && !view.items.iter().all(|item| item.state().is_dead()) {
+    if payable.is_none() && !view.items.iter().all(Item::is_dead) {
         return view.review_of(item, Reason::DuplicateLive, text);
     }
     let payable = payable.map(|item| item.reference().to_owned());
@@ -299,11 +315,12 @@ fn retryable(
     Decision { seen: Some(seen(item.object)), ..decision }
 }
 
-/// What must hold before an object is believed to have ended or never begun: its own reference
-/// is known, the original call is over, everything under the tag is known, and every failure is
-/// final.
+/// What must hold before an object is believed to have ended or never begun: nothing under the tag
+/// can still capture, its own reference is known, the original call is over, everything under the
+/// tag is known, and every failure is final.
 fn not_yet(view: &View<'_>, item: &Item<'_>, text: &str) -> Option<Decision> {
-    if let Some(decision) = reference_unknown(view).or_else(|| other_tag(view)) {
+    let open = || still_open(view, text).or_else(|| reference_unknown(view));
+    if let Some(decision) = open().or_else(|| other_tag(view)) {
         return Some(decision);
     }
     if let Some(unproven) = absence::future_attempt(view.row(), view.now) {
@@ -314,6 +331,13 @@ fn not_yet(view: &View<'_>, item: &Item<'_>, text: &str) -> Option<Decision> {
         return Some(call_may_arrive(view, item, over_at, text));
     }
     everything_known(view, item, text).or_else(|| not_final(view, item, text))
+}
+
+/// No row ends, and none is charged anew, while something under its tag can still capture.
+fn still_open(view: &View<'_>, text: &str) -> Option<Decision> {
+    let live = view.live().next()?;
+    let text = format!("{text}, and {} {}", live.reference(), live.open_text());
+    Some(view.review_of(live, reason_of(live), text))
 }
 
 /// Clocks that differ too much: no negative verdict.

@@ -129,6 +129,28 @@ impl Item<'_> {
         self.object.has_captured()
     }
 
+    /// By its state, or by a sum that the PSP names.
+    pub(super) fn can_still_capture(&self) -> bool {
+        self.object.can_still_capture()
+    }
+
+    /// The PSP names a sum that can still be captured, whatever the state is.
+    pub(super) fn holds_a_sum(&self) -> bool {
+        self.object.capturable_minor > 0
+    }
+
+    pub(super) fn is_dead(&self) -> bool {
+        self.object.is_dead()
+    }
+
+    /// How it is said of what can still capture, with how much where the PSP names a sum.
+    pub(super) fn open_text(&self) -> String {
+        match self.object.capturable() {
+            Some(sum) => format!("can still capture {sum}"),
+            None => "can still capture".to_owned(),
+        }
+    }
+
     /// The code by which a bank took it back; an empty one where it gave none.
     pub(super) fn returned(&self) -> Option<&str> {
         self.back.returned.and_then(|object| object.returned.as_deref())
@@ -392,7 +414,7 @@ impl<'a> View<'a> {
 
     /// Objects that can still capture with no new call.
     pub(super) fn live(&self) -> impl Iterator<Item = &Item<'a>> {
-        self.items.iter().filter(|item| item.state().can_still_capture())
+        self.items.iter().filter(|item| item.can_still_capture())
     }
 
     /// The stored reference, where the PSP says that it knows none such; an object seen by it
@@ -622,9 +644,9 @@ fn in_time(a: &Sighting<'_>, b: &Sighting<'_>) -> std::cmp::Ordering {
 fn what_it_is<'a>(group: &[Sighting<'a>]) -> Option<&'a PspObject> {
     let hope = |object: &PspObject| match &object.state {
         _ if object.has_captured() => 4,
-        state if state.can_still_capture() => 3,
+        _ if object.can_still_capture() => 3,
         ObjectState::Unattempted => 0,
-        state if state.is_dead() => 1,
+        _ if object.is_dead() => 1,
         _open => 2,
     };
     // The last of the greatest is the newest.

@@ -192,6 +192,9 @@ pub struct PspObject {
     /// What was given back of it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub refunded_minor: i64,
+    /// What can still be captured of it, by the PSP's word: Stripe's `amount_capturable`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub capturable_minor: i64,
     /// A dispute exists.
     #[serde(default, skip_serializing_if = "is_default")]
     pub disputed: bool,
@@ -218,6 +221,22 @@ impl PspObject {
     pub fn has_captured(&self) -> bool {
         matches!(self.state, ObjectState::Captured | ObjectState::Voided)
             || self.captured.is_some_and(|money| money.minor > 0)
+    }
+
+    /// It can capture: its state says so, or the PSP names a sum of it, whatever its state.
+    pub fn can_still_capture(&self) -> bool {
+        self.capturable_minor > 0 || self.state.can_still_capture()
+    }
+
+    /// What can still be captured of it, where the PSP names a sum.
+    pub fn capturable(&self) -> Option<Money> {
+        let currency = self.amount.or(self.captured)?.currency;
+        (self.capturable_minor > 0).then(|| Money::new(self.capturable_minor, currency))
+    }
+
+    /// Nothing will ever come of it, and nobody can pay it any more.
+    pub fn is_dead(&self) -> bool {
+        self.state.is_dead() && !self.can_still_capture()
     }
 }
 
@@ -255,6 +274,9 @@ pub struct Failure {
     /// The PSP's own verdict, where it gives one: Stripe's `advice_code`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub advice: Option<String>,
+    /// The card network's advice, as the PSP hands it on: Stripe's `network_advice_code`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub network_advice: Option<String>,
     /// From when the failure is final; `None`: this adapter never calls it final.
     pub final_from: Option<Instant>,
     /// The object itself could still be paid: a retry must use it, never a new one.
@@ -262,19 +284,20 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// The code, and the PSP's advice beside it, as far as it states them: people and rules go by
-    /// both.
+    /// The code, and beside it the PSP's advice and the network's, as far as it states them: people
+    /// go by all of them, and rules by the first two.
     pub fn words(&self) -> String {
         let code = Some(self.code.clone()).filter(|code| !code.is_empty());
         let advice = self.advice.as_ref().map(|advice| format!("advice {advice}"));
-        let said: Vec<String> = code.into_iter().chain(advice).collect();
+        let network = self.network_advice.as_ref().map(|code| format!("network advice {code}"));
+        let said: Vec<String> = code.into_iter().chain(advice).chain(network).collect();
         said.join(", ")
     }
 }
 
 impl ObjectState {
-    /// It can capture with no new call from anyone.
-    pub fn can_still_capture(&self) -> bool {
+    /// It can capture with no new call from anyone. An object may name a sum besides: ask it.
+    fn can_still_capture(&self) -> bool {
         matches!(self, Self::InFlight | Self::Authorized)
     }
 
@@ -321,4 +344,74 @@ pub struct UntaggedMatch {
     pub created_at: Instant,
     /// The tag it carries, if any: one that resolves to no row.
     pub tag: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::money::Currency;
+    use crate::model::time::from_text;
+
+    fn object(state: ObjectState, capturable_minor: i64) -> PspObject {
+        PspObject {
+            reference: "pi_1".to_owned(),
+            aliases: Vec::new(),
+            kind: "payment_intent".to_owned(),
+            state,
+            status: "frob".to_owned(),
+            amount: Some(Money::new(2_000, Currency::parse("EUR").unwrap())),
+            captured: None,
+            refunded_minor: 0,
+            capturable_minor,
+            disputed: false,
+            charged_back_minor: 0,
+            created_at: from_text("2026-11-19T08:00:00Z").unwrap(),
+            tag: None,
+            returned: None,
+        }
+    }
+
+    #[test]
+    fn a_sum_that_can_still_be_captured_counts_in_every_state() {
+        for (state, by_itself, dead) in [
+            (ObjectState::InFlight, true, false),
+            (ObjectState::Authorized, true, false),
+            (ObjectState::ActionRequired, false, false),
+            (ObjectState::Unattempted, false, false),
+            (ObjectState::Canceled, false, true),
+            (ObjectState::Expired, false, true),
+            (ObjectState::Unknown, false, false),
+        ] {
+            let none = object(state.clone(), 0);
+            assert_eq!((none.can_still_capture(), none.is_dead()), (by_itself, dead), "{state:?}");
+            let held = object(state.clone(), 700);
+            assert_eq!((held.can_still_capture(), held.is_dead()), (true, false), "{state:?}");
+            assert_eq!(none.capturable(), None);
+            assert_eq!(held.capturable().unwrap().to_string(), "7.00 EUR");
+        }
+        let unnamed = PspObject { amount: None, ..object(ObjectState::Unknown, 700) };
+        assert!(unnamed.can_still_capture(), "a sum of no known currency is one");
+        assert_eq!(unnamed.capturable(), None);
+    }
+
+    #[test]
+    fn what_older_versions_stored_reads_and_stays_as_it_is() {
+        let failure = Failure {
+            code: "expired_card".to_owned(),
+            advice: None,
+            network_advice: None,
+            final_from: None,
+            still_payable: false,
+        };
+        let old = object(ObjectState::Failed(failure.clone()), 0);
+        let text = serde_json::to_string(&old).unwrap();
+        assert!(!text.contains("capturable") && !text.contains("network"), "{text}");
+        assert_eq!(serde_json::from_str::<PspObject>(&text).unwrap(), old);
+        let failure = Failure { network_advice: Some("03".to_owned()), ..failure };
+        let new = object(ObjectState::Failed(failure), 700);
+        let text = serde_json::to_string(&new).unwrap();
+        assert!(text.contains("\"capturable_minor\":700"), "{text}");
+        assert!(text.contains("\"network_advice\":\"03\""), "{text}");
+        assert_eq!(serde_json::from_str::<PspObject>(&text).unwrap(), new);
+    }
 }

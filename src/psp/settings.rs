@@ -57,6 +57,19 @@ pub struct Ours {
     pub value: String,
 }
 
+/// Which lines of settlement files that no row has open a case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LineCases {
+    /// None: they stand in `exceptions.csv` alone.
+    None,
+    /// Those with a text that could be the tag of a row, or of several.
+    #[default]
+    Named,
+    /// Every one that is a single payment's.
+    All,
+}
+
 /// One `[[account]]` of the configuration.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -143,6 +156,10 @@ pub struct AccountSettings {
     /// Trust only the certificates in this PEM file.
     #[serde(default)]
     pub ca_file: Option<PathBuf>,
+    /// Which lines of its settlement files open a case where no row has them the day after they
+    /// were booked: `none`, `named` (a text of theirs could be a row's tag) or `all`.
+    #[serde(default)]
+    pub line_cases: LineCases,
 }
 
 fn default_base_url() -> String {

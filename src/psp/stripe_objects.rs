@@ -106,6 +106,7 @@ pub(super) struct Intent {
     pub(super) livemode: Option<bool>,
     pub(super) amount: i64,
     pub(super) amount_received: Option<i64>,
+    pub(super) amount_capturable: Option<i64>,
     pub(super) currency: String,
     pub(super) status: String,
     pub(super) metadata: Option<HashMap<String, String>>,
@@ -130,6 +131,7 @@ pub(super) struct Charge {
     pub(super) amount_refunded: Option<i64>,
     pub(super) refunded: Option<bool>,
     pub(super) captured: Option<bool>,
+    pub(super) paid: Option<bool>,
     pub(super) disputed: Option<bool>,
     pub(super) currency: String,
     pub(super) status: String,
@@ -175,6 +177,7 @@ pub(super) struct PaymentError {
     pub(super) code: Option<String>,
     pub(super) decline_code: Option<String>,
     pub(super) advice_code: Option<String>,
+    pub(super) network_advice_code: Option<String>,
     pub(super) payment_method: Option<MethodType>,
 }
 
@@ -185,6 +188,7 @@ pub(super) struct ChargeOutcome {
     pub(super) kind: Option<String>,
     pub(super) reason: Option<String>,
     pub(super) advice_code: Option<String>,
+    pub(super) network_advice_code: Option<String>,
 }
 
 /// A payment method, of which only the type matters.
@@ -317,12 +321,13 @@ fn own_tag(metadata: Option<&HashMap<String, String>>, key: &str) -> Option<Stri
 
 impl Intent {
     /// What must agree between two readings of one moment.
-    fn standing(&self) -> (&str, i64, Option<&str>) {
+    fn standing(&self) -> (&str, i64, i64, Option<&str>) {
         let charge = self.latest_charge.as_ref().map(|link| match link {
             Link::Id(id) => id.as_str(),
             Link::Whole(charge) => charge.id.as_str(),
         });
-        (&self.status, self.amount_received.unwrap_or(0), charge)
+        let (received, open) = (self.amount_received, self.amount_capturable);
+        (&self.status, received.unwrap_or(0), open.unwrap_or(0), charge)
     }
 
     fn has_whole_charge(&self) -> bool {
@@ -352,6 +357,17 @@ impl Intent {
     pub(super) fn captured(&self) -> Option<Money> {
         let received = self.amount_received?;
         self.took_money().then(|| money(received, &self.currency)).flatten()
+    }
+
+    /// What can still be captured, in ISO minor units. Stripe always says it; servers that speak
+    /// its API may leave it to the charges, and those of an intent that ended hold nothing.
+    fn capturable(&self, charges: &[&Charge]) -> i64 {
+        let is_over = self.took_money() || self.status == "canceled";
+        match self.amount_capturable {
+            Some(open) => iso_minor(open, &self.currency).max(0),
+            None if is_over => 0,
+            None => charges.iter().map(|charge| charge.capturable()).max().unwrap_or(0),
+        }
     }
 }
 
@@ -406,8 +422,22 @@ impl Charge {
             Some(_) | None if bounced => self.amount,
             Some(_) | None => 0,
         };
-        // An amount that ISO cannot hold still is an amount: it must not read as "none".
-        money(amount, &self.currency).map_or(amount, |money| money.minor)
+        iso_minor(amount, &self.currency)
+    }
+
+    /// What can still be captured, in ISO minor units: of an authorisation that stands, what was
+    /// neither captured nor released. A status that nobody knows may be one, unless `paid` says
+    /// that it is not.
+    fn capturable(&self) -> i64 {
+        let holds_none = matches!(self.status.as_str(), "failed" | "pending");
+        let is_denied = self.paid == Some(false) && self.status != "succeeded";
+        let is_held = self.captured == Some(false) && self.refunded != Some(true);
+        if holds_none || is_denied || !is_held {
+            return 0;
+        }
+        let gone = self.amount_captured.unwrap_or(0).max(0);
+        let gone = gone.saturating_add(self.amount_refunded.unwrap_or(0).max(0));
+        iso_minor(self.amount.saturating_sub(gone), &self.currency).max(0)
     }
 
     fn failure(&self) -> Failure {
@@ -426,6 +456,7 @@ impl Charge {
         Failure {
             code,
             advice: outcome.and_then(|o| o.advice_code.clone()),
+            network_advice: outcome.and_then(|o| o.network_advice_code.clone()),
             final_from: final_from(self.created, if is_card { Some("card") } else { method }),
             still_payable: false,
         }
@@ -466,6 +497,11 @@ fn link_id(link: &Link<Named>) -> String {
     }
 }
 
+/// In ISO minor units. An amount that ISO cannot hold still is one: it must not read as "none".
+fn iso_minor(amount: i64, currency: &str) -> i64 {
+    money(amount, currency).map_or(amount, |money| money.minor)
+}
+
 fn final_from(created: i64, method: Option<&str>) -> Option<Instant> {
     let created = at(created)?;
     let at_once = method.is_some_and(|method| IMMEDIATE_METHODS.contains(&method));
@@ -501,6 +537,7 @@ fn intent_object(intent: &Intent, seen: &[Charge], tag_key: &str) -> Option<PspO
         amount: money(intent.amount, &intent.currency),
         captured: intent.captured().or_else(|| captured_by(intent, &charges)),
         refunded_minor: charges.iter().fold(0, |sum, c| given_back(c).saturating_add(sum)),
+        capturable_minor: intent.capturable(&charges),
         disputed,
         charged_back_minor: 0,
         created_at: at(intent.created)?,
@@ -566,6 +603,7 @@ fn open_state(intent: &Intent, latest: Option<&Charge>) -> ObjectState {
     ObjectState::Failed(Failure {
         code: code.cloned().unwrap_or_else(|| "unstated".to_owned()),
         advice: error.advice_code.clone(),
+        network_advice: error.network_advice_code.clone(),
         final_from: final_from(attempted, if is_card { Some("card") } else { method }),
         still_payable: true,
     })
@@ -594,6 +632,7 @@ fn charge_object(charge: &Charge, tag_key: &str) -> Option<PspObject> {
         amount: money(charge.amount, &charge.currency),
         captured: charge.captured_money(),
         refunded_minor: charge.given_back(),
+        capturable_minor: charge.capturable(),
         disputed: charge.disputed == Some(true),
         charged_back_minor: 0,
         created_at: at(charge.created)?,
@@ -611,6 +650,7 @@ fn refund_object(refund: &Refund, tag_key: &str) -> Option<PspObject> {
         "failed" => ObjectState::Failed(Failure {
             code: refund.failure_reason.clone().unwrap_or_else(|| "unstated".to_owned()),
             advice: None,
+            network_advice: None,
             final_from: at(refund.created),
             still_payable: false,
         }),
@@ -626,6 +666,7 @@ fn refund_object(refund: &Refund, tag_key: &str) -> Option<PspObject> {
         amount: money(refund.amount, &refund.currency),
         captured: refund.captured_money(),
         refunded_minor: 0,
+        capturable_minor: 0,
         disputed: false,
         charged_back_minor: 0,
         created_at: at(refund.created)?,

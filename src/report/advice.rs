@@ -158,9 +158,14 @@ pub fn severity(reason: Reason) -> &'static str {
     }
 }
 
-/// Whether a rule would settle it, and everything like it.
-pub fn wants_rule(reason: Reason) -> bool {
+/// Whether a rule would settle it, and everything like it, as far as the reason tells.
+fn wants_rule(reason: Reason) -> bool {
     matches!(reason, Reason::DeclineUnknown | Reason::PspStatusUnknown)
+}
+
+/// Whether it would, by what was `shown` of the objects: none ends what can still be captured.
+pub fn rule_settles<'a>(reason: Reason, mut shown: impl Iterator<Item = &'a PspObject>) -> bool {
+    wants_rule(reason) && !shown.any(|object| object.capturable_minor > 0)
 }
 
 /// What really helps where the PSP has already said what became of it; none: ask it.
@@ -184,7 +189,8 @@ pub fn remedy(reason: Reason) -> Option<&'static str> {
     }
 }
 
-/// The same, by what every look `shown` of the objects: what captured nothing gives nothing back.
+/// The same, by what every look `shown` of the objects: what captured nothing gives nothing back,
+/// and what no rule knows and can still be captured is an authorisation like any other.
 pub fn remedy_after<'a>(
     reason: Reason,
     mut shown: impl Iterator<Item = &'a PspObject>,
@@ -192,6 +198,9 @@ pub fn remedy_after<'a>(
     match reason {
         Reason::AmountMismatch if !shown.any(PspObject::has_captured) => {
             Some("find out which amount is right, and correct the row")
+        }
+        other if wants_rule(other) && shown.any(|object| object.capturable_minor > 0) => {
+            remedy(Reason::AuthorizedUncaptured)
         }
         other => remedy(other),
     }
@@ -416,6 +425,7 @@ mod tests {
             amount: None,
             captured: None,
             refunded_minor: 0,
+            capturable_minor: 0,
             disputed: false,
             charged_back_minor: 0,
             created_at: from_text("2026-11-19T08:00:00Z").unwrap(),
@@ -436,6 +446,19 @@ mod tests {
         assert!(!after(std::slice::from_ref(&declined)).contains("back"));
         let other = remedy_after(Reason::CurrencyMismatch, [declined].iter());
         assert_eq!(other, remedy(Reason::CurrencyMismatch));
+    }
+
+    #[test]
+    fn no_rule_is_suggested_for_what_can_still_be_captured() {
+        let strange = PspObject { state: ObjectState::Unknown, ..object() };
+        let held = PspObject { capturable_minor: 1, ..strange.clone() };
+        let reason = Reason::PspStatusUnknown;
+        assert!(rule_settles(reason, [&strange].into_iter()));
+        assert_eq!(remedy_after(reason, [&strange].into_iter()), None);
+        assert!(!rule_settles(reason, [&strange, &held].into_iter()));
+        let helps = remedy_after(reason, [&strange, &held].into_iter());
+        assert_eq!(helps, remedy(Reason::AuthorizedUncaptured));
+        assert!(!rule_settles(Reason::AmountMismatch, [&strange].into_iter()));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::model::evidence::PspObject;
 use crate::model::time::to_short_text;
-use crate::report::back::Back;
+use crate::report::back::{Back, still_open};
 use crate::store::records::StoredInputs;
 
 /// References that other rows have, money of no row, and nearly equal tags.
@@ -38,6 +38,7 @@ fn seen_text(object: &PspObject) -> String {
         (None, None) => "amount unknown".to_owned(),
     });
     words.extend(Back::of(&[object]).words());
+    words.extend(still_open(object));
     words.push(format!("created {}", to_short_text(object.created_at)));
     words.join(", ")
 }

@@ -59,6 +59,12 @@ fn amount_text(object: &PspObject, minor: i64) -> String {
     money.map_or_else(|| NO_SUM.to_owned(), |money| Money::new(minor, money.currency).to_string())
 }
 
+/// What can still be captured of an object, as a person says it, where the PSP names a sum.
+pub fn still_open(object: &PspObject) -> Option<String> {
+    let sum = object.capturable().map_or_else(|| "some of it".to_owned(), |sum| sum.to_string());
+    (object.capturable_minor > 0).then(|| format!("{sum} can still be captured"))
+}
+
 /// Whether two looks are at one object.
 pub fn is_same(one: &PspObject, other: &PspObject) -> bool {
     let mut names = std::iter::once(&other.reference).chain(&other.aliases);
@@ -99,6 +105,7 @@ mod tests {
             amount: Some(money),
             captured: Some(money),
             refunded_minor: 0,
+            capturable_minor: 0,
             disputed: false,
             charged_back_minor: 0,
             created_at: from_text("2026-11-19T08:00:00Z").unwrap(),
@@ -126,6 +133,15 @@ mod tests {
         assert_eq!(words(&[returned(""), returned("AC04")]), "returned all (AC04)");
         let part = PspObject { refunded_minor: 300, ..returned("MD06") };
         assert_eq!(words(&[part]), "returned 3.00 EUR (MD06)");
+    }
+
+    #[test]
+    fn what_can_still_be_captured_is_said_with_its_sum() {
+        let held = PspObject { captured: None, capturable_minor: 700, ..object() };
+        assert_eq!(still_open(&held).as_deref(), Some("7.00 EUR can still be captured"));
+        let unnamed = PspObject { amount: None, ..held };
+        assert_eq!(still_open(&unnamed).as_deref(), Some("some of it can still be captured"));
+        assert_eq!(still_open(&object()), None);
     }
 
     #[test]

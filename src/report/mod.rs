@@ -20,6 +20,7 @@ pub mod rows;
 pub mod captured;
 pub mod compared;
 pub mod lines;
+pub mod line_case;
 pub mod payouts;
 pub mod totals;
 pub mod advice;

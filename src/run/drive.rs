@@ -24,6 +24,7 @@ use crate::run::error::{Doing, RunError};
 use crate::run::events::Event;
 use crate::run::gather::{Asked, Early, Gather, Gathered, Weighed, check_tag_length};
 use crate::run::left_out;
+use crate::run::line_cases;
 use crate::run::mapped::{Mapped, is_in_review, reopen};
 use crate::run::match_lines::{Again, contradicted, match_lines};
 use crate::run::scene::{OpenAccount, Scene, ahead_max};
@@ -84,6 +85,9 @@ async fn in_turn(scene: &Scene<'_>, books: &mut Books, tell: Tell<'_>) -> Result
             let taken = take_next(scene, books, turn, want, &mut seen, tell).await?;
             remaining = remaining.saturating_sub(taken);
         }
+    }
+    if !scene.options.dry_run {
+        line_cases::close(scene).await?;
     }
     tell_left(scene, books, &turns, (remaining, started), &seen, tell).await
 }

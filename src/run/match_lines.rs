@@ -33,6 +33,7 @@ use crate::run::by_files::{
 use crate::run::came_back::is_failed_refund;
 use crate::run::error::{Doing, RunError};
 use crate::run::events::Event;
+use crate::run::line_cases;
 use crate::run::named_payments::{Failed, NamedPayments, Placed, RowsByPayment};
 use crate::run::people;
 use crate::run::scene::Scene;
@@ -74,6 +75,8 @@ pub struct LinesNote {
     pub new: u64,
     /// Rows that had ended and that lines contradict: they are looked at again.
     pub contradicted: u64,
+    /// Cases that were opened of lines which still have no row.
+    pub cases: u64,
 }
 
 /// Rows to be looked at again, by table.
@@ -180,6 +183,9 @@ impl<'s> Matching<'s> {
         // Not before the lines that came first are written: a payout has one booking.
         Box::pin(found.mark_alone(scene, account)).await?;
         write(scene, books, lines, &found, tell).await?;
+        if !scene.options.dry_run && scene.options.ids.is_none() {
+            line_cases::open(scene, account, &found.alone, books).await?;
+        }
         let woken = wake(scene, account, &found.named).await?;
         look_at_cases(scene, account, &found, books, tell).await?;
         for ready in ready {

@@ -22,6 +22,7 @@ mod came_back;
 mod attempts;
 mod batches;
 pub mod match_lines;
+mod line_cases;
 mod taken_alone;
 mod named_payments;
 mod compare;

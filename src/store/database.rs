@@ -18,13 +18,13 @@ use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
 use crate::store::files::{
     AbsentCase, AttemptFile, FileDriver, FileEnd, FileFilter, FileHead, FileOfRun, FileRow,
-    KnownName, LineMark, LineOfRun, LinePlace, LinesOfRun, OpenLine, Part, Sighting, StatementRow,
-    StoredLine,
+    KnownName, LineCase, LineMark, LineOfRun, LinePlace, LinesOfRun, OpenLine, Part, Sighting,
+    StatementRow, StoredLine,
 };
 use crate::store::mapping::TableSettings;
 use crate::store::outbox::{
-    By, Deed, Done, Health, Letter, LetterEnd, LetterFilter, OpenLetter, OutboxDriver, SinkLease,
-    SinkState, Stale, Taker, Turn, Which,
+    By, Deed, Done, Health, Letter, LetterEnd, LetterFilter, Merging, OpenLetter, OutboxDriver,
+    SinkLease, SinkState, Stale, Taker, Turn, Undelivered, Which,
 };
 use crate::store::payouts::{Booking, NamedPayout, Payout, PayoutDriver, PayoutKey};
 use crate::store::people::{
@@ -289,6 +289,8 @@ delegate! { FileDriver:
         -> Vec<LineOfRun>;
     files_of_run(run_id: &str, after: i64, limit: i64) -> Vec<FileOfRun>;
     mark_lines(run_id: &str, marks: &[LineMark], now: Instant) -> Vec<LinePlace>;
+    put_line_cases(run_id: &str, cases: &[LineCase], now: Instant) -> u64;
+    close_line_cases(run_id: &str, now: Instant) -> u64;
 }
 
 delegate! { CompareDriver:
@@ -326,6 +328,7 @@ delegate! { PeopleDriver:
     refuse_approved(run_id: &str, proposal: i64, why: &str, now: Instant) -> bool;
     leave_as_is(run_id: &str, proposal: i64, now: Instant) -> bool;
     merge_cases(into: Option<i64>, cases: &[i64], why: &str, by: &str, now: Instant) -> u64;
+    purgeable_cases(cases: &[i64], before: Instant) -> Vec<i64>;
     purge_cases(cases: &[i64], before: Instant) -> u64;
     rows_to_look_at(
         table: &str, reasons: &[Reason], before: Instant, limit: i64, proposed: bool
@@ -363,6 +366,8 @@ delegate! { OutboxDriver:
     release_sink(lease: &SinkLease, health: &Health, now: Instant) -> ();
     sink_states(now: Instant) -> Vec<SinkState>;
     open_letters(filter: &LetterFilter, limit: i64) -> (Vec<OpenLetter>, i64);
+    merging(filter: &LetterFilter, limit: i64) -> Merging;
+    undelivered_of_row(table: &str, key: &str) -> Vec<Undelivered>;
     change_letters(deed: Deed, filter: &LetterFilter, by: By<'_>, now: Instant) -> Done;
     notify(channel: &str, payloads: &[String]) -> ();
 }

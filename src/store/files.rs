@@ -304,6 +304,35 @@ pub trait FileDriver {
         marks: &[LineMark],
         now: Instant,
     ) -> Result<Vec<LinePlace>, StoreError>;
+
+    /// Opens cases of these lines, or refreshes what they say, in one transaction; how many were
+    /// opened. None of a line that a row has by now, that a person left as it is, or while the run
+    /// was closed.
+    async fn put_line_cases(
+        &self,
+        run_id: &str,
+        cases: &[LineCase],
+        now: Instant,
+    ) -> Result<u64, StoreError>;
+
+    /// Closes the open cases of lines that need nobody any more: a row has them or is looked at
+    /// instead, or they do not count any more. Each says which. How many they were.
+    async fn close_line_cases(&self, run_id: &str, now: Instant) -> Result<u64, StoreError>;
+}
+
+/// A case of a line that no row has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineCase {
+    /// Which line.
+    pub place: LinePlace,
+    /// Why it is nobody's.
+    pub reason: Reason,
+    /// One sentence.
+    pub text: String,
+    /// The PSP account.
+    pub account: String,
+    /// What it moved; none where it has no amount of its own.
+    pub money: Option<Money>,
 }
 
 /// What was found out about a line.
@@ -891,6 +920,18 @@ pub(in crate::store) const PUT_FILE_CASE: &str = "insert into tieout_cases as k 
      set reason = excluded.reason, text = excluded.text, \
      policy_version = excluded.policy_version, last_seen_at = excluded.last_seen_at, \
      last_run = excluded.last_run, times_seen = k.times_seen + 1";
+
+/// What makes a line `l` one that may have a case: no row has it, and no row is looked at for it.
+pub(in crate::store) const MAY_HAVE_CASE: &str = "l.state = 'open' and l.decides \
+     and l.reason in ('orphan', 'tag_unusable', 'reference_missing')";
+
+/// How a case of the line `l`, which needs nobody any more, ended.
+pub(in crate::store) const LINE_CASE_ENDED: &str = "case when l.state is null \
+     then 'its file is not kept any more' when l.state = 'matched' \
+     then 'row ' || l.key || ' of ' || l.table_name || ' has it' when l.state = 'superseded' \
+     then 'another statement took its place' when l.state = 'excluded' \
+     then 'it is no payment of a row' \
+     else 'the row that it names is looked at instead' end";
 
 /// What makes a line `l` one that decides, is one payment's and has no row yet.
 pub(in crate::store) const OPEN_ALONE: &str =

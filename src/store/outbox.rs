@@ -221,6 +221,54 @@ pub struct By<'a> {
     pub why: &'a str,
 }
 
+/// SQL of a delivery `d` of a row `own` of dead letters: it did not end, and a newer one stands for
+/// it.
+macro_rules! outdated {
+    () => {
+        "d.sink = own.sink and d.table_name = own.table_name and d.key = own.key \
+         and d.state in ('waiting', 'dead') \
+         and exists (select 1 from tieout_deliveries n where n.sink = d.sink \
+         and n.table_name = d.table_name and n.key = d.key and n.version > d.version \
+         and n.state in ('waiting', 'dead'))"
+    };
+}
+
+pub(in crate::store) use outdated;
+
+/// What [`Deed::Merge`] would come to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Merging {
+    /// What it would give up, dead or waiting, oldest event first.
+    pub given_up: Vec<OpenLetter>,
+    /// How many those are in all.
+    pub given_up_total: i64,
+    /// Rows, at each sink, whose newest letter would be sent.
+    pub again: u64,
+}
+
+/// A delivery that waits for a person, or that a person gave up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Undelivered {
+    /// The sink.
+    pub sink: String,
+    /// The event's id, …
+    pub event_id: String,
+    /// … its number within its row, …
+    pub version: u32,
+    /// … and what it says: `transaction.succeeded`, …
+    pub kind: String,
+    /// Tries that were the event's own fault.
+    pub attempts: u32,
+    /// What the sink said last.
+    pub last_error: Option<String>,
+    /// Since when it is a dead letter, or when it was given up.
+    pub at: Instant,
+    /// How it was given up, by whom and why; none: it is a dead letter.
+    pub given_up: Option<String>,
+    /// Who changed it last, by the database's own word where it has one.
+    pub changed_by: Option<String>,
+}
+
 /// What a deed came to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Done {
@@ -311,6 +359,16 @@ pub trait OutboxDriver {
         filter: &LetterFilter,
         limit: i64,
     ) -> Result<(Vec<OpenLetter>, i64), StoreError>;
+
+    /// What [`Deed::Merge`] would come to by this filter, with at most `limit` of its letters.
+    async fn merging(&self, filter: &LetterFilter, limit: i64) -> Result<Merging, StoreError>;
+
+    /// What of a row's events is a dead letter or was given up, oldest event first.
+    async fn undelivered_of_row(
+        &self,
+        table: &str,
+        key: &str,
+    ) -> Result<Vec<Undelivered>, StoreError>;
 
     /// What a person does about deliveries: with [`Deed::Purge`] those of the filter's state, else
     /// dead ones alone. One transaction.

@@ -456,6 +456,10 @@ pub trait PeopleDriver {
         now: Instant,
     ) -> Result<u64, StoreError>;
 
+    /// Of these cases those that [`Self::purge_cases`] would delete now, by number.
+    async fn purgeable_cases(&self, cases: &[i64], before: Instant)
+    -> Result<Vec<i64>, StoreError>;
+
     /// Deletes closed cases that were closed before an instant, whose run was pruned or wrote no
     /// record; their history goes with them. One of which a decision waits stays, and so does the
     /// whole of a part that stays. Returns how many.

@@ -725,6 +725,7 @@ mod tests {
                 amount: Some(money),
                 captured: Some(money),
                 refunded_minor: 0,
+                capturable_minor: 0,
                 disputed: false,
                 charged_back_minor: 0,
                 created_at: now,

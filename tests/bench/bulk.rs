@@ -371,6 +371,7 @@ fn plan(claimed: Claimed, policy: &Policy, now: Instant) -> Planned {
                 amount: row.money,
                 captured: row.money,
                 refunded_minor: 0,
+                capturable_minor: 0,
                 disputed: false,
                 charged_back_minor: 0,
                 created_at: row.created_at,

@@ -16,6 +16,9 @@ on_both_databases!(
     a_case_outlives_the_records_of_its_row,
     a_closed_case_that_somebody_waits_for_is_kept,
     what_a_prune_left_is_purged,
+    a_purge_shows_what_goes_and_how_many_stay,
+    what_people_decided_is_known_while_its_row_is_watched,
+    who_ended_a_watched_row_last_is_kept,
 );
 
 const RUNS: i64 = 8;
@@ -58,6 +61,13 @@ async fn a_year_passes(shop: &Shop) {
     shop.raw.execute(age).await;
 }
 
+/// As the last look of every watch that ends leaves the rows.
+async fn all_watches_end(shop: &Shop) {
+    let end = "update tieout_checks set state = 'closed', next_check_at = null \
+               where state = 'watch'";
+    shop.raw.execute(end).await;
+}
+
 /// A hand-back that lapsed is no attempt, however long ago it was.
 async fn what_nobody_took_in_time_costs_no_attempt_after_a_prune(engine: Engine) {
     let words = Words { sinks: String::new(), ..Words::default() };
@@ -81,6 +91,7 @@ async fn what_nobody_took_in_time_costs_no_attempt_after_a_prune(engine: Engine)
     lapses().await;
     assert_eq!(shop.texts(ends).await, ["lapsed", "open"]);
     a_year_passes(&shop).await;
+    all_watches_end(&shop).await;
     shop.tieout(&["db", "prune", "--keep", "90d", "--yes"]).await.ended(0);
     assert_eq!(shop.count("tieout_journal").await, 0, "everything old is gone");
     lapses().await;
@@ -150,6 +161,7 @@ async fn a_killed_prune_leaves_whole_runs(engine: Engine) {
     shop.tieout(&["db", "prune", "--keep", "1d", "--yes"]).await.ended(2);
     let planned = shop.tieout(&[&prune[..], &["--dry-run"]].concat()).await.ended(0).stdout;
     assert!(planned.contains("would delete 40 records of 8 runs"), "{planned}");
+    assert!(!planned.contains("keep"), "nothing stays: {planned}");
     let mut narrow = shop.program(&[&prune[..], &["--dry-run"]].concat());
     let shown = narrow.env_remove("COLUMNS").output().await.unwrap().stdout;
     let shown = String::from_utf8(shown).unwrap();
@@ -173,6 +185,10 @@ async fn a_killed_prune_leaves_whole_runs(engine: Engine) {
     }
     shop.tieout(&[&prune[..], &["--yes"]].concat()).await.ended(0);
     assert_eq!(shop.count("tieout_journal").await, 0, "{left:?}");
+    // Nothing is left to ask about, and what was done is no plan.
+    let said = shop.tieout(&prune).await.ended(0).stdout;
+    assert!(said.starts_with("deleted 0 records of 0 runs that ended before "), "{said}");
+    assert!(said.ends_with(", and 0 closed cases that they opened\n"), "{said}");
     assert_eq!(shop.count("tieout_evidence").await, 0);
     assert_eq!(shop.count("tieout_references").await, 40, "one object explains one row, for ever");
     let verified = shop.tieout(&["audit", "verify"]).await.ended(0).stdout;
@@ -231,8 +247,14 @@ async fn propose_to_undo(shop: &Shop, row: i64) {
     confirmed(shop, &undo).await.ended(0);
 }
 
-/// For cases too, which a run alone may close.
+/// For cases too, and nobody looks at a row any more.
 async fn a_year_passes_for_cases(shop: &Shop) {
+    all_watches_end(shop).await;
+    a_year_passes_under_watch(shop).await;
+}
+
+/// For cases too, which a run alone may close.
+async fn a_year_passes_under_watch(shop: &Shop) {
     let age = match shop.engine {
         Engine::Sqlite => {
             "drop trigger if exists tieout_cases_close;
@@ -276,9 +298,11 @@ async fn a_closed_case_that_somebody_waits_for_is_kept(engine: Engine) {
     confirmed(&shop, &["cases", "approve", "C-3", "--why", "yes", "--later"]).await.ended(0);
     a_year_passes_for_cases(&shop).await;
     let planned = said(&shop, &[PRUNE, &["--dry-run"]]).await.stdout;
-    let why = ", and 1 closed case that they opened; 2 other closed cases and 2 other runs are \
-               kept: a decision of a closed case waits to be approved or carried out";
-    assert!(planned.contains(why) && planned.ends_with("Nothing was deleted\n"), "{planned}");
+    let why = ", and 1 closed case that they opened; would keep 2 other closed cases and 2 other \
+               runs: 1 case of which a decision waits to be approved or carried out (`tieout cases \
+               list --all --proposed open`, or `approved`), 1 case of which a part stays, 2 runs \
+               by whose records such decisions are carried out. Nothing was deleted\n";
+    assert!(planned.ends_with(why), "{planned}");
     let planned = said(&shop, &[PRUNE, &["--dry-run", "--json"]]).await.of_type("prune").remove(0);
     let done = said(&shop, &[PRUNE, &["--yes", "--json"]]).await.of_type("prune").remove(0);
     for event in [planned, done] {
@@ -287,6 +311,9 @@ async fn a_closed_case_that_somebody_waits_for_is_kept(engine: Engine) {
     }
     assert_eq!(cases(&shop).await, ["C-1", "C-3 of C-1"]);
     assert_eq!(shop.count("tieout_journal where key <> '3'").await, 0, "everything else is gone");
+    let shown = said(&shop, &[PURGE, &["--dry-run"]]).await.stdout;
+    assert!(shown.starts_with("delete: 0 cases\n"), "{shown}");
+    assert!(shown.contains("would delete 0 of 2 closed cases; 1 is left, of which a"), "{shown}");
     let purged = said(&shop, &[PURGE, &["--yes"]]).await.stdout;
     let why = "deleted 0 of 2 closed cases with all history; 1 is left, of which a decision waits";
     assert!(purged.contains(why) && purged.contains("; 1 is left, since"), "{purged}");
@@ -328,6 +355,98 @@ async fn what_a_prune_left_is_purged(engine: Engine) {
     assert_eq!(cases(&shop).await, Vec::<String>::new());
 }
 
+/// What is shown before the yes is what goes: a case that stays is counted apart, with the reason.
+async fn a_purge_shows_what_goes_and_how_many_stay(engine: Engine) {
+    let shop = with_cases(engine, 2).await;
+    a_year_passes_for_cases(&shop).await;
+    said(&shop, &[PRUNE, &["--yes"]]).await;
+    for row in 1..=2 {
+        decide(&shop, row).await;
+    }
+    propose_to_undo(&shop, 1).await;
+    a_year_passes_for_cases(&shop).await;
+    said(&shop, &[PRUNE, &["--yes"]]).await;
+    assert_eq!(cases(&shop).await, ["C-1", "C-2"]);
+    let shown = said(&shop, &[PURGE, &["--dry-run"]]).await.stdout;
+    assert!(shown.starts_with("delete: 1 case: "), "{shown}");
+    assert!(shown.contains("C-2") && !shown.contains("C-1"), "{shown}");
+    let why = "would delete 1 of 2 closed cases; 1 is left, of which a decision waits";
+    assert!(shown.contains(why), "{shown}");
+    let shown = said(&shop, &[PURGE, &["--dry-run", "--json"]]).await;
+    let shown = shown.of_type("cases_preview").remove(0);
+    assert_eq!((&shown["cases"], &shown["left_out"]), (&1.into(), &1.into()), "{shown}");
+    assert_eq!(shown["samples"], serde_json::json!(["C-2"]), "{shown}");
+    let purged = said(&shop, &[PURGE, &["--yes"]]).await.stdout;
+    assert!(purged.contains("deleted 1 of 2 closed cases with all history; 1 is"), "{purged}");
+    assert_eq!(cases(&shop).await, ["C-1"]);
+}
+
+async fn decided_by_people(shop: &Shop) -> Vec<String> {
+    shop.texts("select key from tieout_journal where reason = 'by_person' order by key").await
+}
+
+/// The money that people decided over is no second case, however long the watch lasts; once it is
+/// over, nobody needs to know.
+async fn what_people_decided_is_known_while_its_row_is_watched(engine: Engine) {
+    let shop = with_cases(engine, 2).await;
+    decide(&shop, 2).await;
+    all_watches_end(&shop).await;
+    decide(&shop, 1).await;
+    a_year_passes_under_watch(&shop).await;
+    let states = "select key || ' ' || state from tieout_checks where key in ('1', '2') \
+                  order by key";
+    assert_eq!(shop.texts(states).await, ["1 watch", "2 closed"]);
+    let planned = said(&shop, &[PRUNE, &["--dry-run"]]).await.stdout;
+    assert!(planned.contains(" of 2 runs that ended before "), "{planned}");
+    let why = "1 other run: 1 run that ended a row which is still watched (a later look needs its \
+               record)";
+    assert!(planned.contains(&format!("; would keep {why}. Nothing was deleted")), "{planned}");
+    let done = said(&shop, &[PRUNE, &["--yes"]]).await.stdout;
+    let end = format!(" of 2 runs; the heads of the chains are kept; kept {why}\n");
+    assert!(done.starts_with("deleted ") && done.ends_with(&end), "{done}");
+    assert_eq!(decided_by_people(&shop).await, ["1"]);
+    shop.tieout(&["audit", "verify"]).await.ended(0);
+    for state in ["watch", "closed"] {
+        shop.due_now().await;
+        let ran = shop.run().await.ended(0);
+        assert_eq!(ran.verdict(1), "wait watched", "{}", ran.stdout);
+        assert!(ran.stdout.contains("as people knew who decided the row; "), "{}", ran.stdout);
+        assert_eq!(shop.texts("select state from tieout_checks where key = '1'").await, [state]);
+        assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    }
+    let done = said(&shop, &[PRUNE, &["--yes", "--json"]]).await.of_type("prune").remove(0);
+    assert_eq!((&done["runs"], &done["runs_kept"]), (&1.into(), &0.into()), "{done}");
+    assert_eq!(decided_by_people(&shop).await, Vec::<String>::new());
+    shop.tieout(&["audit", "verify"]).await.ended(0);
+}
+
+/// Of the runs that ended a row the last one alone is kept, and a rule's as well.
+async fn who_ended_a_watched_row_last_is_kept(engine: Engine) {
+    let words = Words { sinks: String::new(), ..Words::default() };
+    let mut shop = Shop::open_with(engine, words).await;
+    shop.background(60).await;
+    shop.insert(&[Payment::stuck(1)]).await;
+    shop.run_until_proven().await;
+    let past = at_text(tieout_now() - 1);
+    let late = "update tieout_handbacks set charge_before";
+    let late = format!("{late} = '{past}' where ended_at is null");
+    shop.raw.execute(&late).await;
+    for _look in 0..3 {
+        shop.run().await;
+        shop.a_span_passes().await;
+    }
+    let ends = "select run_id from tieout_journal where outcome = 'retryable' order by at";
+    let ended = shop.texts(ends).await;
+    assert_eq!(ended.len(), 2, "one lapsed, and was proved afresh");
+    a_year_passes(&shop).await;
+    let planned = said(&shop, &[PRUNE, &["--dry-run", "--json"]]).await.of_type("prune").remove(0);
+    assert_eq!(planned["runs_kept"], 1, "{planned}");
+    let done = said(&shop, &[PRUNE, &["--yes", "--json"]]).await.of_type("prune").remove(0);
+    assert_eq!((&done["runs"], &done["runs_kept"]), (&planned["runs"], &1.into()), "{done}");
+    assert_eq!(shop.texts(ends).await, ended[1..]);
+    shop.tieout(&["audit", "verify"]).await.ended(0);
+}
+
 /// Who proposes something of a case while it is about to be deleted is not passed over.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_proposed_meanwhile_keeps_its_case() {
@@ -336,7 +455,8 @@ async fn what_is_proposed_meanwhile_keeps_its_case() {
     a_year_passes_for_cases(&shop).await;
     let said = proposed_meanwhile(&shop, 1, PRUNE).await;
     assert!(said.contains(" and 0 closed cases of 1 run; "), "{said}");
-    assert!(said.contains("; 1 other closed case and "), "{said}");
+    let why = "; kept 1 other closed case: 1 case that somebody needs by now\n";
+    assert!(said.ends_with(why), "{said}");
     decide(&shop, 2).await;
     a_year_passes_for_cases(&shop).await;
     shop.tieout(&[PRUNE, &["--yes"]].concat()).await.ended(0);
@@ -365,8 +485,11 @@ async fn proposed_meanwhile(shop: &Shop, case: i64, words: &[&str]) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_may_not_purge_is_told_who_may() {
     let mut shop = with_cases(Engine::Postgres, 1).await;
+    a_year_passes_for_cases(&shop).await;
+    said(&shop, &[PRUNE, &["--yes"]]).await;
     decide(&shop, 1).await;
     a_year_passes_for_cases(&shop).await;
+    said(&shop, &[PRUNE, &["--yes"]]).await;
     for role in ["people", "run"] {
         shop.under_role(role).await;
         let ran = shop.tieout(&[PURGE, &["--yes"]].concat()).await.ended(12);

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tieout::sandbox::seeds::Seed;
 use tieout::sandbox::situations::{Decline, Situation};
 
@@ -163,6 +163,78 @@ async fn advice_is_shown_beside_the_code(engine: Engine) {
     assert!(shown.contains(beside), "{shown}");
     let explained = shop.tieout(&["explain", "1"]).await.ended(0).stdout;
     assert!(explained.contains(beside), "{explained}");
+}
+
+/// What the card network advises stands beside it, as a code and no more.
+async fn the_networks_advice_is_shown_beside_the_psps(engine: Engine) {
+    let mut shop = Shop::open_with(engine, Words::default().patient()).await;
+    shop.background(30).await;
+    let seed = Payment::stuck(1).captured().standing(Situation::Declined);
+    let seed = Seed { decline_code: Some("never_heard_of".to_owned()), ..seed };
+    let network = json!({ "last_payment_error": { "network_advice_code": "02" } });
+    let overlay = network.as_object().unwrap().clone();
+    shop.plant(vec![Seed { overlay, ..seed }]);
+    shop.insert(&[Payment::stuck(1)]).await;
+    assert_eq!(shop.run().await.verdict(1), "review decline_unknown");
+    let beside = "(failed: never_heard_of, network advice 02)";
+    let shown = shop.tieout(&["cases", "show", "C-1"]).await.ended(0).stdout;
+    let is_line = |line: &str| line.split_whitespace().eq(["network", "02"]);
+    assert!(shown.lines().any(is_line) && shown.contains(beside), "{shown}");
+    let explained = shop.tieout(&["explain", "1"]).await.ended(0).stdout;
+    assert!(explained.contains(beside), "{explained}");
+}
+
+/// An intent of a status that the shop's own rule calls failed.
+fn strange(row: &Payment, situation: Situation) -> Seed {
+    let overlay = json!({ "status": "frob" }).as_object().unwrap().clone();
+    Seed { overlay, ..row.captured().standing(situation) }
+}
+
+/// No rule ends what the PSP says can still be captured, whatever its status is called.
+async fn no_rule_ends_what_can_still_be_captured(engine: Engine) {
+    let mut shop = Shop::open_with(engine, Words::default().patient()).await;
+    shop.background(30).await;
+    let own = "[[rule]]\nid = \"own.frob\"\npsp = \"stripe\"\nwhen = \"unknown_status\"\n\
+               kind = [\"charge\"]\nstatus = [\"frob\"]\noutcome = \"failed\"\n\
+               means = \"it never comes back\"\nsource = \"x\"\n\
+               example = { status = \"frob\", kind = \"charge\" }\n";
+    std::fs::write(shop.folder().join("own.toml"), own).unwrap();
+    let config = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, format!("{text}\n[rules]\nfiles = [\"own.toml\"]\n")).unwrap();
+    let (held, gone) = (Payment::stuck(1), Payment::stuck(2));
+    shop.plant(vec![
+        strange(&held, Situation::RequiresCapture),
+        strange(&gone, Situation::RequiresAction),
+    ]);
+    shop.insert(&[held, gone]).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "review authorized_uncaptured", "{}", ran.stdout);
+    let mut ended = ran.verdict(2);
+    for _look in 0..9 {
+        if !ended.starts_with("wait ") {
+            break;
+        }
+        shop.a_span_passes().await;
+        ended = shop.run_with(&["--id", "2"]).await.verdict(2);
+    }
+    assert_eq!(ended, "failed rule", "nothing can be captured of this one");
+    assert_eq!(shop.status(1).await, "processing");
+    let shown = shop.tieout(&["cases", "show", "C-1"]).await.ended(0).stdout;
+    let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = |line: &str| line.split_whitespace().eq(["capturable", "100.01", "EUR"]);
+    assert!(shown.lines().any(line), "{shown}");
+    for words in [
+        "and pi_1 can still capture 100.01 EUR",
+        "amount 100.01 EUR, 100.01 EUR can still be captured",
+        "suggested capture or cancel it at the PSP before the authorisation ends",
+    ] {
+        assert!(flat.contains(words), "{words}: {shown}");
+    }
+    let explained = shop.tieout(&["explain", "1"]).await.ended(0).stdout;
+    let flat = explained.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("100.01 EUR can still be captured"), "{explained}");
+    shop.check(false).await;
 }
 
 async fn a_case_becomes_a_rule_and_the_rule_settles_it(engine: Engine) {
@@ -330,6 +402,8 @@ async fn what_came_back_is_told_in_words(engine: Engine) {
 on_both_databases!(
     a_case_becomes_a_rule_and_the_rule_settles_it,
     advice_is_shown_beside_the_code,
+    the_networks_advice_is_shown_beside_the_psps,
+    no_rule_ends_what_can_still_be_captured,
     what_is_not_shown_is_counted,
     what_came_back_is_told_in_words,
     what_came_back_later_is_told_in_words,

@@ -293,9 +293,13 @@ impl Outline {
         Self { count: cases.len(), sums: sums_of(cases) }
     }
 
-    /// `7 cases: 7 of 700.28 EUR`.
+    /// `7 cases: 7 of 700.28 EUR`; of none, how many they are.
     pub fn head(&self) -> String {
-        format!("{}: {}", counted(self.count, "case", "cases"), sums_text(&self.sums))
+        let cases = counted(self.count, "case", "cases");
+        match self.sums.is_empty() {
+            true => cases,
+            false => format!("{cases}: {}", sums_text(&self.sums)),
+        }
     }
 
     /// What is not among the samples.
@@ -335,6 +339,14 @@ pub struct Preview<'a> {
     pub is_bound: bool,
 }
 
+/// What a preview leaves out.
+pub struct Left<'a> {
+    /// How many.
+    pub cases: usize,
+    /// Why.
+    pub says: &'a str,
+}
+
 impl Preview<'_> {
     /// Names what is shown: each case, its evidence, who has it, and what is said of it.
     pub fn seen(&self) -> String {
@@ -348,11 +360,11 @@ impl Preview<'_> {
         hex(&hash.finalize())
     }
 
-    fn show(&self, now: Instant, seen: &str, common: &Common) {
+    fn show(&self, now: Instant, seen: &str, common: &Common, left: Option<&Left<'_>>) {
         let cases = self.cases.iter();
         let outline = Outline::of(cases.map(|case| (case.currency.as_str(), case.amount_minor)));
         if common.json {
-            let body = serde_json::json!({
+            let mut body = serde_json::json!({
                 "action": self.action,
                 "cases": self.cases.len(),
                 "sums": outline.sums.iter().map(sum_body).collect::<Vec<_>>(),
@@ -361,6 +373,9 @@ impl Preview<'_> {
                 }).collect::<Vec<_>>(),
                 "seen": seen,
             });
+            if let (Some(left), Some(fields)) = (left, body.as_object_mut()) {
+                fields.insert("left_out".to_owned(), left.cases.into());
+            }
             return out::stdout(&line("cases_preview", body));
         }
         if common.quiet {
@@ -376,6 +391,9 @@ impl Preview<'_> {
         if let Some(rest) = outline.rest() {
             out::stdout(&rest);
         }
+        if let Some(left) = left.filter(|left| left.cases > 0) {
+            crate::cli::page::say(left.says);
+        }
         out::stdout(&format!("seen  {seen}"));
     }
 
@@ -386,9 +404,20 @@ impl Preview<'_> {
         common: &Common,
         db: &Database,
     ) -> Result<bool, Failure> {
+        self.confirmed_beside(None, confirm, common, db).await
+    }
+
+    /// The same, where others that were meant stay as they are.
+    pub async fn confirmed_beside(
+        &self,
+        left: Option<&Left<'_>>,
+        confirm: &Confirm,
+        common: &Common,
+        db: &Database,
+    ) -> Result<bool, Failure> {
         let now = db.now().await.map_err(|e| Failure::store(&e))?;
         let seen = self.seen();
-        self.show(now, &seen, common);
+        self.show(now, &seen, common, left);
         if confirm.dry_run {
             return Ok(false);
         }

@@ -11,6 +11,7 @@ use crate::cli::cases::decide::{body as proposal_body, seen_of, stale_text};
 use crate::cli::cases::{body, find, money, number_of, subject};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
+use crate::cli::files::kept::line_body;
 use crate::cli::rules::means::untold;
 use crate::cli::{evidence, out, page, screen};
 use crate::config::{Config, names};
@@ -22,15 +23,17 @@ use crate::model::reason::Reason;
 use crate::model::time::{Instant, span_text, to_short_text, to_text};
 use crate::psp::settings::PspKind;
 use crate::report::advice::{
-    action_after, bank_question, next_of_file, remedy_after, severity, wants_look, wants_rule,
+    action_after, bank_question, next_of_file, remedy_after, rule_settles, severity, wants_look,
 };
 use crate::report::back::{Back, looks_at};
 use crate::report::duplicates::Captures;
 use crate::report::exceptions::shown;
+use crate::report::line_case;
 use crate::report::past::{Past, ended_as, past_of, with_undone};
 use crate::run::kept::kept_by_newest;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
+use crate::store::files::StoredLine;
 use crate::store::people::{CaseLinks, CaseNote, PeopleDriver, Proposal, ProposalState, What};
 use crate::store::records::{CaseRow, StoredInputs};
 
@@ -63,6 +66,8 @@ pub struct Show {
 pub struct Known {
     pub case: CaseRow,
     pub evidence: Option<String>,
+    /// The settlement line that it is about.
+    line: Option<StoredLine>,
     notes: Vec<CaseNote>,
     /// What runs did with it.
     past: Vec<Past>,
@@ -134,6 +139,7 @@ pub async fn read(number: i64, config: &Config, db: &Database) -> Result<Known, 
     let similar = db.similar_cases(&case, SIMILAR).await.map_err(failed)?;
     Ok(Known {
         evidence,
+        line: line_case::line_of(db, &case).await.map_err(failed)?,
         notes: db.case_notes(number).await.map_err(failed)?,
         past: past_of(db, &case, &proposals).await.map_err(failed)?,
         kept: kept_by_newest(db, &config.tables, (&case).into(), &proposals)
@@ -154,7 +160,7 @@ fn json_of(known: &Known) -> serde_json::Value {
     let name = |number: &i64| format!("C-{number}");
     let resolution = ended_as(&known.case, &known.proposals);
     let case = CaseRow { resolution, ..known.case.clone() };
-    json!({
+    let mut shown = json!({
         "case": body(&case),
         "evidence": evidence,
         "history": known.notes.iter().map(note_body).collect::<Vec<_>>(),
@@ -163,7 +169,11 @@ fn json_of(known: &Known) -> serde_json::Value {
         "part_of": known.links.part_of.as_ref().map(name),
         "parts": known.links.parts.iter().map(name).collect::<Vec<_>>(),
         "seen": known.open_proposal().map(|proposal| seen_of(&known.case, proposal)),
-    })
+    });
+    if let (Some(fields), Some(line)) = (shown.as_object_mut(), &known.line) {
+        fields.insert("line".to_owned(), line_body(line));
+    }
+    shown
 }
 
 fn note_body(note: &CaseNote) -> serde_json::Value {
@@ -191,6 +201,7 @@ pub fn screen(known: &Known, common: &Common) -> Vec<String> {
     lines.extend(labelled("means", &known.means));
     lines.extend(account_lines(case));
     lines.extend(file_lines(case));
+    lines.extend(settled_line(known));
     if case.open && case.subject_kind == "row" {
         lines.extend(advice(case, inputs.as_ref()).into_iter().map(copyable));
     }
@@ -313,7 +324,7 @@ fn block(inputs: &StoredInputs, some: &[(usize, &PspObject)]) -> Vec<String> {
         ("amount", wanted, each(&|object| amount_text(object, row.money))),
         ("money", String::new(), each(&|object| object.state.as_str().to_owned())),
     ];
-    let said = failures(some).into_iter().chain(went_back(inputs, some));
+    let said = failures(some).into_iter().chain(went_back(inputs, some)).chain(still_open(some));
     fields.extend(said.map(|(label, others)| (label, String::new(), others)));
     let created = each(&|object| apart(row.created_at, object.created_at));
     fields.extend([
@@ -356,7 +367,18 @@ fn went_back(
     where_any(ways.into())
 }
 
-/// The code and the advice of each object's failure: rules go by both.
+/// What can still be captured of each object, whatever its status is.
+fn still_open(some: &[(usize, &PspObject)]) -> Vec<(&'static str, Vec<String>)> {
+    let sum_of = |object: &PspObject| {
+        let sum = object.capturable().map_or_else(|| "yes".to_owned(), |sum| sum.to_string());
+        (object.capturable_minor > 0).then_some(sum)
+    };
+    let sums: Vec<Option<String>> = some.iter().map(|(_, object)| sum_of(object)).collect();
+    where_any(vec![("capturable", sums.iter().map(Option::as_ref).collect())])
+}
+
+/// The code and the advice of each object's failure: rules go by both. What the card network
+/// advises stands beside it.
 fn failures(some: &[(usize, &PspObject)]) -> Vec<(&'static str, Vec<String>)> {
     let of = |said: fn(&Stated) -> Option<&String>| -> Vec<Option<&String>> {
         some.iter().map(|(_, object)| stated_failure(object).and_then(said)).collect()
@@ -364,6 +386,7 @@ fn failures(some: &[(usize, &PspObject)]) -> Vec<(&'static str, Vec<String>)> {
     where_any(vec![
         ("code", of(|failure| Some(&failure.code).filter(|code| !code.is_empty()))),
         ("advice", of(|failure| failure.advice.as_ref())),
+        ("network", of(|failure| failure.network_advice.as_ref())),
     ])
 }
 
@@ -481,11 +504,13 @@ fn suggestion(
         ("refund_duplicate", _) => words("refund at the PSP what was paid twice"),
         ("retry_at_original_psp", _) => decided(What::Retryable, None),
         ("wait_until", _) => words("wait; it is looked at again"),
-        ("contact_psp", _) if wants_rule(case.reason) => words(&format!(
-            "find out what its code means; a rule then settles all like it: \
-             tieout rules new --from-case C-{}",
-            case.number
-        )),
+        ("contact_psp", _) if rule_settles(case.reason, inputs.into_iter().flat_map(shown)) => {
+            words(&format!(
+                "find out what its code means; a rule then settles all like it: \
+                 tieout rules new --from-case C-{}",
+                case.number
+            ))
+        }
         ("contact_psp", _) => match remedy_after(case.reason, inputs.into_iter().flat_map(shown)) {
             Some(text) if wants_look(case.reason) && case.subject_kind == "row" => {
                 let key = screen::shell_word(&case.subject);
@@ -597,6 +622,18 @@ fn account_lines(case: &CaseRow) -> Vec<String> {
         return Vec::new();
     }
     vec![format!("not done  {not_done}"), format!("next      {next}")]
+}
+
+/// The settlement line that a case is about, and what ends the case.
+fn settled_line(known: &Known) -> Vec<String> {
+    let case = &known.case;
+    let facts = known.line.as_ref().map(line_case::facts).unwrap_or_default();
+    let mut lines = labelled("line", &facts);
+    if case.open && case.subject_kind == "line" {
+        lines.push("not done  no row was changed by it".to_owned());
+        lines.push(format!("next      {}", line_case::next(case.reason, case.number)));
+    }
+    lines
 }
 
 /// What ends the case of a file: the commands that let it count, or leave it out.

@@ -1,12 +1,14 @@
 //! `cases merge`, `cases export` and `cases purge`: what keeps the queue readable.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use clap::ValueEnum;
 use serde_json::json;
 
 use crate::cli::args::{Common, yes_or_no};
-use crate::cli::cases::select::{Confirm, Preview, SAMPLES, Select, done, identity, selected, why};
+use crate::cli::cases::select::{
+    Confirm, Left, Preview, SAMPLES, Select, done, identity, selected, why,
+};
 use crate::cli::cases::{PAGE, body, find, number_of};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
@@ -15,7 +17,7 @@ use crate::cli::{out, page};
 use crate::config::names;
 use crate::exit::Exit;
 use crate::model::count::counted;
-use crate::model::time::{earlier, parse_keep, to_short_text, to_text};
+use crate::model::time::{Instant, earlier, parse_keep, to_short_text, to_text};
 use crate::report::past::with_undone;
 use crate::report::queue;
 use crate::store::database::Database;
@@ -218,36 +220,91 @@ pub async fn purge(options: &Purge, common: &Common, db: &Database) -> Result<Ex
         }
         return Ok(Exit::Ok);
     }
-    // The line's age is how long it was open.
-    let closed = |case: &CaseRow| Some(format!("closed {}", to_short_text(case.closed_at?)));
-    let preview = Preview { action: "delete", cases: &old, says: &closed, is_bound: false };
-    if !preview.confirmed(&options.confirm, common, db).await? {
+    let aged = Aged::of(old, before, db).await?;
+    if !aged.confirmed(options, common, db).await? {
         return Ok(Exit::Ok);
     }
-    let numbers: Vec<i64> = old.iter().map(|case| case.number).collect();
-    let (mut gone, mut waiting) = (0_usize, 0_usize);
-    for chunk in numbers.chunks(1_000) {
-        let more = db.purge_cases(chunk, before).await.map_err(|e| refused(&e, "purge"))?;
+    let mut gone = 0_usize;
+    for chunk in aged.going.chunks(1_000) {
+        let numbers: Vec<i64> = chunk.iter().map(|case| case.number).collect();
+        let more = db.purge_cases(&numbers, before).await.map_err(|e| refused(&e, "purge"))?;
         gone = gone.saturating_add(usize::try_from(more).unwrap_or(usize::MAX));
-        // Those of the others went with them. A case has one that waits at most.
-        let proposals = db.proposals(chunk).await.map_err(|e| Failure::store(&e))?;
-        let more = proposals.iter().filter(|proposal| proposal.ended_at.is_none()).count();
-        waiting = waiting.saturating_add(more);
     }
-    let left = old.len().saturating_sub(gone);
+    let left = aged.all.len().saturating_sub(gone);
     if common.json {
         let body = json!({
             "action": "purge", "cases": gone, "left_out": left, "before": to_text(before)
         });
         out::stdout(&line("cases_done", body));
     } else if is_said {
-        let cases = counted(old.len(), "closed case", "closed cases");
+        // Those of the others went with them.
+        let waiting = waiting_of(&aged.all, db).await?;
+        let cases = counted(aged.all.len(), "closed case", "closed cases");
         page::say(&format!(
             "deleted {gone} of {cases} with all history{}",
             why_left(waiting, left.saturating_sub(waiting))
         ));
     }
     Ok(Exit::Ok)
+}
+
+/// Cases that were closed long enough ago.
+struct Aged {
+    /// Their numbers.
+    all: Vec<i64>,
+    /// Those that can be deleted.
+    going: Vec<CaseRow>,
+    /// How many of the others a decision keeps.
+    waiting: usize,
+}
+
+impl Aged {
+    async fn of(old: Vec<CaseRow>, before: Instant, db: &Database) -> Result<Self, Failure> {
+        let all: Vec<i64> = old.iter().map(|case| case.number).collect();
+        let mut numbers = BTreeSet::new();
+        for chunk in all.chunks(1_000) {
+            let more = db.purgeable_cases(chunk, before).await;
+            numbers.extend(more.map_err(|e| Failure::store(&e))?);
+        }
+        let waiting = waiting_of(&all, db).await?;
+        let going = old.into_iter().filter(|case| numbers.contains(&case.number)).collect();
+        Ok(Self { all, going, waiting })
+    }
+
+    /// Shows what would be deleted and what stays, and asks; false: nothing is to be done.
+    async fn confirmed(
+        &self,
+        options: &Purge,
+        common: &Common,
+        db: &Database,
+    ) -> Result<bool, Failure> {
+        let kept = self.all.len().saturating_sub(self.going.len());
+        let others = kept.saturating_sub(self.waiting);
+        let all = counted(self.all.len(), "closed case", "closed cases");
+        let going = self.going.len();
+        let says = format!("would delete {going} of {all}{}", why_left(self.waiting, others));
+        if self.going.is_empty() && !options.confirm.dry_run {
+            // There is nothing to say yes to.
+            return Ok(true);
+        }
+        let left = Left { cases: kept, says: &says };
+        // The line's age is how long it was open.
+        let closed = |case: &CaseRow| Some(format!("closed {}", to_short_text(case.closed_at?)));
+        let preview =
+            Preview { action: "delete", cases: &self.going, says: &closed, is_bound: false };
+        preview.confirmed_beside(Some(&left), &options.confirm, common, db).await
+    }
+}
+
+/// Of how many of these cases a decision waits. A case has one that waits at most.
+async fn waiting_of(cases: &[i64], db: &Database) -> Result<usize, Failure> {
+    let mut waiting = 0_usize;
+    for chunk in cases.chunks(1_000) {
+        let proposals = db.proposals(chunk).await.map_err(|e| Failure::store(&e))?;
+        let more = proposals.iter().filter(|proposal| proposal.ended_at.is_none()).count();
+        waiting = waiting.saturating_add(more);
+    }
+    Ok(waiting)
 }
 
 /// Says of closed cases that are left why they are.
@@ -265,7 +322,7 @@ fn why_left(waiting: usize, others: usize) -> String {
 
 async fn closed_before(
     mut filter: CaseFilter,
-    before: crate::model::time::Instant,
+    before: Instant,
     db: &Database,
 ) -> Result<Vec<CaseRow>, Failure> {
     let mut found = Vec::new();

@@ -17,10 +17,10 @@ use crate::model::count::counted;
 use crate::model::time::{Instant, earlier, to_short_text, to_text};
 use crate::sinks::settings::EVENT_KINDS;
 use crate::store::driver::Driver;
-use crate::store::outbox::{By, Deed, LetterFilter, OpenLetter, OutboxDriver};
+use crate::store::outbox::{By, Deed, LetterFilter, Merging, OpenLetter, OutboxDriver};
 
-/// Letters that a preview shows.
-const SAMPLES: i64 = 5;
+/// Letters that a preview shows, as many as a list does.
+const SAMPLES: i64 = 200;
 
 /// What to do with dead letters.
 #[derive(Debug, Subcommand)]
@@ -265,10 +265,11 @@ async fn preview<D: OutboxDriver>(
     common: &Common,
     db: &D,
 ) -> Result<Exit, Failure> {
-    let (letters, all) = db.open_letters(filter, SAMPLES).await.map_err(|e| Failure::store(&e))?;
-    for letter in &letters {
-        show(letter, common);
+    if deed == Deed::Merge {
+        return preview_merge(filter, common, db).await;
     }
+    let (letters, all) = db.open_letters(filter, SAMPLES).await.map_err(|e| Failure::store(&e))?;
+    show_all(&letters, all, common);
     if common.json {
         let body = json!({ "deed": deed.as_str(), "matching": all, "dry_run": true });
         out::stdout(&line("letters", body));
@@ -277,6 +278,43 @@ async fn preview<D: OutboxDriver>(
         say(&format!("would {} {letters}. Nothing was changed", deed.as_str()));
     }
     Ok(Exit::Ok)
+}
+
+/// Shows what is given up, dead or waiting: that is what nobody can take back.
+async fn preview_merge<D: OutboxDriver>(
+    filter: &LetterFilter,
+    common: &Common,
+    db: &D,
+) -> Result<Exit, Failure> {
+    let merging = db.merging(filter, SAMPLES).await.map_err(|e| Failure::store(&e))?;
+    let Merging { given_up, given_up_total: all, again } = merging;
+    show_all(&given_up, all, common);
+    if common.json {
+        let body = json!({
+            "deed": Deed::Merge.as_str(),
+            "matching": all,
+            "again": again,
+            "given_up": all,
+            "dry_run": true,
+        });
+        out::stdout(&line("letters", body));
+    } else if !common.quiet {
+        say(&format!(
+            "would send the newest letter of {}, and give {} up. Nothing was changed",
+            counted(again, "row", "rows"),
+            counted(all, "older one", "older ones")
+        ));
+    }
+    Ok(Exit::Ok)
+}
+
+/// Shows letters of a preview, and how many more there are than it shows.
+fn show_all(letters: &[OpenLetter], all: i64, common: &Common) {
+    letters.iter().for_each(|letter| show(letter, common));
+    let more = all.saturating_sub(i64::try_from(letters.len()).unwrap_or(i64::MAX));
+    if more > 0 && !common.json {
+        say(&format!("… and {more} more"));
+    }
 }
 
 fn show(open: &OpenLetter, common: &Common) {

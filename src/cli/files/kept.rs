@@ -353,7 +353,7 @@ fn statement_body(file: &FileRow, statement: &StatementRow) -> Value {
     })
 }
 
-pub(super) fn line_body(stored: &StoredLine) -> Value {
+pub(in crate::cli) fn line_body(stored: &StoredLine) -> Value {
     json!({
         "file": stored.place.file,
         "position": stored.place.position,

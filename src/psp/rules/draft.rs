@@ -38,7 +38,7 @@ pub fn draft(from: &Draft<'_>) -> String {
         None if q.object.status.is_empty() => {}
         None => lines.push(format!("status = [{}]", quoted(&of_any_line(&q.object.status)))),
     }
-    let others = others(q.subject).map(|words| format!("            # or {words}"));
+    let others = others(q).map(|words| format!("            # or {words}"));
     lines.push(format!("outcome = \"review\"{}", others.unwrap_or_default()));
     let source = format!("case {}; who decided it, and where it is written", from.case);
     lines.push(format!("source = {}", quoted(&source)));
@@ -47,11 +47,12 @@ pub fn draft(from: &Draft<'_>) -> String {
 }
 
 /// What else such a rule may say, as a comment.
-fn others(subject: Subject) -> Option<&'static str> {
-    match subject {
-        Subject::Failure => Some("retryable, failed, wait"),
+fn others(q: &Question<'_>) -> Option<&'static str> {
+    match q.subject {
         Subject::Returned => None,
         Subject::Refunded | Subject::Voided | Subject::Disputed => Some("succeeded, wait"),
+        _ if q.object.can_still_capture() => Some("wait; none ends what can still be captured"),
+        Subject::Failure => Some("retryable, failed, wait"),
         Subject::Authorized
         | Subject::ActionRequired
         | Subject::Canceled
@@ -118,6 +119,7 @@ mod tests {
             state: ObjectState::Failed(Failure {
                 code: code.to_owned(),
                 advice: None,
+                network_advice: None,
                 final_from: None,
                 still_payable: true,
             }),
@@ -125,11 +127,34 @@ mod tests {
             amount: None,
             captured: None,
             refunded_minor: 0,
+            capturable_minor: 0,
             disputed: false,
             charged_back_minor: 0,
             created_at: DateTime::<Utc>::MIN_UTC,
             tag: None,
             returned: None,
+        }
+    }
+
+    #[test]
+    fn what_can_still_be_captured_is_offered_no_end() {
+        for (minor, words) in
+            [(0, "# or failed, wait"), (700, "# or wait; none ends what can still")]
+        {
+            let state = ObjectState::Unknown;
+            let object = PspObject { state, capturable_minor: minor, ..object("") };
+            let question = Question {
+                psp: "stripe",
+                subject: Subject::UnknownStatus,
+                object: &object,
+                kind: Kind::Charge,
+                money: None,
+                handbacks: 0,
+                age: None,
+            };
+            let text = draft(&Draft { question, case: "C-7", reason: "psp_status_unknown" });
+            assert!(text.contains(words), "{text}");
+            parse(&text, "draft.toml", true).unwrap_or_else(|e| panic!("{e}: {text}"));
         }
     }
 

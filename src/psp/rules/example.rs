@@ -46,6 +46,7 @@ impl Example {
         let failure = Failure {
             code: self.case.code.clone(),
             advice: self.case.advice.clone(),
+            network_advice: None,
             final_from: None,
             still_payable: false,
         };
@@ -68,6 +69,7 @@ impl Example {
             amount: Some(money),
             captured: None,
             refunded_minor: 0,
+            capturable_minor: 0,
             disputed: subject == Subject::Disputed,
             charged_back_minor: 0,
             created_at: DateTime::<Utc>::MIN_UTC,

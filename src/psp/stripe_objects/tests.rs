@@ -53,14 +53,17 @@ fn parts(object: Value) -> Parts {
     }
 }
 
-/// state · status · captured · refunded · disputed, and of a failure its code, advice, days
-/// until it is final and whether it can still be paid.
+/// state · status · captured · refunded · capturable · disputed, and of a failure its code, advice,
+/// days until it is final and whether it can still be paid.
 fn told(object: Value) -> String {
     let object = parts(object).object("tieout_id").unwrap();
     let captured = object.captured.map_or("-".to_owned(), |money| money.to_string());
     let mut text = format!("{} {} {captured}", object.state.as_str(), object.status);
     if object.refunded_minor != 0 {
         text.push_str(&format!(" refunded {}", object.refunded_minor));
+    }
+    if object.capturable_minor != 0 {
+        text.push_str(&format!(" capturable {}", object.capturable_minor));
     }
     if object.disputed {
         text.push_str(" disputed");
@@ -142,6 +145,85 @@ fn every_other_status_of_an_intent_has_its_meaning() {
 }
 
 #[test]
+fn what_can_still_be_captured_is_told_whatever_the_status() {
+    let open = |status: &str, sum: Value| {
+        intent(json!({"status": status, "amount_capturable": sum, "latest_charge": "ch_1"}))
+    };
+    let unsaid = |status: &str, charge: Value| {
+        intent(json!({"status": status, "amount_received": null, "latest_charge": charge}))
+    };
+    let held = || charge(json!({"captured": false, "amount_captured": 0}));
+    let captured = json!({"status": "succeeded", "amount_received": 1999, "amount_capturable": 0});
+    let yen = json!({"status": "frob", "amount_capturable": 500, "currency": "jpy"});
+    let krona = json!({"status": "frob", "amount_capturable": 50_000, "currency": "isk"});
+    let nobodys = json!({"status": "frob", "amount_capturable": 5, "currency": "zzz"});
+    holds(vec![
+        (open("requires_capture", json!(700)), "authorized requires_capture - capturable 700"),
+        (open("frob", json!(1999)), "unknown frob - capturable 1999"),
+        (open("frob", json!(0)), "unknown frob -"),
+        (open("frob", json!(-5)), "unknown frob -"),
+        (open("frob", Value::Null), "unknown frob -"),
+        (open("canceled", json!(700)), "canceled canceled - capturable 700"),
+        (intent(captured), "captured succeeded 19.99 USD"),
+        (intent(yen), "unknown frob - capturable 500"),
+        (intent(krona), "unknown frob - capturable 500"),
+        // An amount of a currency that ISO does not know can be captured all the same.
+        (intent(nobodys), "unknown frob - capturable 5"),
+        // A server that leaves it to the charge.
+        (unsaid("requires_capture", held()), "authorized requires_capture - capturable 1999"),
+        (unsaid("frob", held()), "unknown frob - capturable 1999"),
+        (unsaid("frob", charge(json!({}))), "unknown frob -"),
+        (unsaid("canceled", held()), "canceled canceled -"),
+        (unsaid("succeeded", held()), "captured succeeded -"),
+    ]);
+}
+
+#[test]
+fn a_charge_that_is_held_tells_what_was_neither_captured_nor_released() {
+    let held =
+        |changes: Value| over(alone(json!({"captured": false, "amount_captured": 0})), changes);
+    holds(vec![
+        (held(json!({"amount_refunded": 500})), "authorized succeeded - capturable 1499"),
+        (held(json!({"amount_refunded": 1999})), "authorized succeeded -"),
+        (held(json!({"refunded": true})), "canceled succeeded -"),
+        (held(json!({"paid": true})), "authorized succeeded - capturable 1999"),
+        (held(json!({"status": "frob"})), "unknown frob - capturable 1999"),
+        (held(json!({"status": "frob", "paid": true})), "unknown frob - capturable 1999"),
+        (held(json!({"status": "frob", "paid": false})), "unknown frob -"),
+        (held(json!({"status": "pending"})), "in_flight pending -"),
+        (held(json!({"status": "failed"})), "failed failed -: unstated - 0d dead"),
+        (alone(json!({"status": "frob"})), "unknown frob -"),
+    ]);
+}
+
+#[test]
+fn readings_that_differ_in_what_can_be_captured_are_read_again() {
+    let open = |sum: i64| parts(intent(json!({"status": "frob", "amount_capturable": sum})));
+    let mut known = open(1999);
+    known.merge(open(1999));
+    assert!(!known.moved);
+    known.merge(open(0));
+    assert!(known.moved);
+}
+
+#[test]
+fn the_networks_advice_stands_beside_stripes() {
+    let words = |object: Value| match parts(object).object("tieout_id").unwrap().state {
+        ObjectState::Failed(failure) => failure.words(),
+        other => panic!("{other:?}"),
+    };
+    let status = "requires_payment_method";
+    let told = json!({"type": "card_error", "code": "card_declined", "decline_code": "do_not_honor",
+                      "advice_code": "try_again_later", "network_advice_code": "02"});
+    let of_intent = intent(json!({"status": status, "last_payment_error": told}));
+    assert_eq!(words(of_intent), "do_not_honor, advice try_again_later, network advice 02");
+    let outcome = json!({"type": "issuer_declined", "reason": "do_not_honor",
+                         "network_advice_code": "21"});
+    let failed = json!({"status": "failed", "captured": false, "outcome": outcome});
+    assert_eq!(words(alone(failed)), "do_not_honor, network advice 21");
+}
+
+#[test]
 fn a_failed_attempt_of_an_intent_tells_its_code() {
     let declined = error("card_error", "card_declined", Some("insufficient_funds"), None);
     let advised =
@@ -188,7 +270,10 @@ fn every_status_of_a_lone_charge_and_of_a_refund_has_its_meaning() {
     holds(vec![
         (alone(json!({})), "captured succeeded 19.99 USD"),
         (alone(json!({"amount_captured": 700})), "captured succeeded 7.00 USD"),
-        (alone(json!({"captured": false, "amount_captured": 0})), "authorized succeeded -"),
+        (
+            alone(json!({"captured": false, "amount_captured": 0})),
+            "authorized succeeded - capturable 1999",
+        ),
         (
             alone(json!({"captured": false, "amount_captured": 0, "refunded": true,
                          "amount_refunded": 1999})),

@@ -346,9 +346,10 @@ mod tests {
                 "tieout_cases",
                 "tieout_cases_close_guard",
                 "CREATE TRIGGER tieout_cases_close_guard BEFORE UPDATE ON tieout_cases \
-                 FOR EACH ROW WHEN (new.subject_kind = 'row'::text AND \
-                 (new.state IS DISTINCT FROM old.state OR new.closed_at IS DISTINCT FROM \
-                 old.closed_at OR new.resolution IS DISTINCT FROM old.resolution)) \
+                 FOR EACH ROW WHEN ((new.subject_kind = ANY (ARRAY['row'::text, \
+                 'line'::text])) AND (new.state IS DISTINCT FROM old.state OR \
+                 new.closed_at IS DISTINCT FROM old.closed_at OR \
+                 new.resolution IS DISTINCT FROM old.resolution)) \
                  EXECUTE FUNCTION tieout_case_close_guard()",
             ),
             (

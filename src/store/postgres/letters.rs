@@ -1,10 +1,12 @@
 //! Deliveries that did not end: listed for a person, and what the person does about them.
 
-use sqlx::postgres::{PgConnection, PgPool};
+use sqlx::postgres::{PgConnection, PgPool, PgRow};
 
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
-use crate::store::outbox::{By, Deed, Done, LetterFilter, OpenLetter};
+use crate::store::outbox::{
+    By, Deed, Done, LetterFilter, Merging, OpenLetter, Undelivered, outdated,
+};
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::outbox::{finish, letter};
 use crate::store::postgres::sql::{Cells, Sql};
@@ -12,6 +14,14 @@ use crate::store::postgres::transactions::begin;
 
 const LISTING: &str = "reading what could not be delivered";
 const CHANGING: &str = "changing what could not be delivered";
+
+/// Deliveries `d` with their events `o`.
+const OPEN: &str = "\
+select d.sink, d.state, d.next_attempt_at, d.last_error, count(*) over (), d.event_id, d.table_name,
+    d.key, d.version, o.kind, o.payload, d.attempts, o.staged_at
+from tieout_deliveries d join tieout_outbox o on o.event_id = d.event_id";
+
+const OLDEST_FIRST: &str = "order by o.staged_at, d.event_id, d.sink";
 
 /// The conditions of a filter on a delivery `d` and its event `o`.
 fn conditions(filter: &LetterFilter, sql: &mut Sql) -> String {
@@ -47,16 +57,16 @@ pub(super) async fn open(
     let mut sql = Sql::default();
     let limit = sql.bind(limit);
     let which = conditions(filter, &mut sql);
-    sql.push(&format!(
-        "select d.sink, d.state, d.next_attempt_at, d.last_error, count(*) over (), \
-         d.event_id, d.table_name, d.key, d.version, o.kind, o.payload, d.attempts, o.staged_at \
-         from tieout_deliveries d join tieout_outbox o on o.event_id = d.event_id \
-         where {which} order by o.staged_at, d.event_id, d.sink limit {limit}"
-    ));
+    sql.push(&format!("{OPEN} where {which} {OLDEST_FIRST} limit {limit}"));
     let rows = sql.fetch(&mut connection).await.map_err(failed(LISTING))?;
+    listed(&rows)
+}
+
+/// Of each row of [`OPEN`] its letter, and how many there are in all.
+fn listed(rows: &[PgRow]) -> Result<(Vec<OpenLetter>, i64), StoreError> {
     let mut all = 0;
     let mut letters = Vec::new();
-    for row in &rows {
+    for row in rows {
         let cells = Cells::new(row, LISTING);
         all = cells.big(4)?;
         letters.push(OpenLetter {
@@ -68,6 +78,58 @@ pub(super) async fn open(
         });
     }
     Ok((letters, all))
+}
+
+pub(super) async fn merging(
+    pool: &PgPool,
+    filter: &LetterFilter,
+    limit: i64,
+) -> Result<Merging, StoreError> {
+    let mut connection = pool.acquire().await.map_err(failed(LISTING))?;
+    let mut sql = Sql::default();
+    let limit = sql.bind(limit);
+    let rows = own_rows(filter, &mut sql);
+    sql.push(&format!(
+        concat!("{} join ({}) own on ", outdated!(), " {} limit {}"),
+        OPEN, rows, OLDEST_FIRST, limit
+    ));
+    let rows = sql.fetch(&mut connection).await.map_err(failed(LISTING))?;
+    let (given_up, given_up_total) = listed(&rows)?;
+    let again = rows_of(&mut connection, filter).await?;
+    Ok(Merging { given_up, given_up_total, again })
+}
+
+pub(super) async fn undelivered_of_row(
+    pool: &PgPool,
+    table: &str,
+    key: &str,
+) -> Result<Vec<Undelivered>, StoreError> {
+    let mut connection = pool.acquire().await.map_err(failed(LISTING))?;
+    let mut sql = Sql::new(
+        "select d.sink, d.event_id, d.version, o.kind, d.attempts, d.last_error, \
+         coalesce(d.ended_at, d.next_attempt_at), d.why, d.changed_by \
+         from tieout_outbox o join tieout_deliveries d on d.event_id = o.event_id \
+         where o.table_name = $1 and o.key = $2 and d.state in ('dead', 'purged') \
+         order by o.version, d.sink",
+    );
+    sql.bind(table.to_owned());
+    sql.bind(key.to_owned());
+    let rows = sql.fetch(&mut connection).await.map_err(failed(LISTING))?;
+    let undelivered = |row: &PgRow| {
+        let cells = Cells::new(row, LISTING);
+        Ok(Undelivered {
+            sink: cells.text(0)?,
+            event_id: cells.text(1)?,
+            version: cells.count(2)?,
+            kind: cells.text(3)?,
+            attempts: cells.count(4)?,
+            last_error: cells.maybe_text(5)?,
+            at: cells.at(6)?,
+            given_up: cells.maybe_text(7)?,
+            changed_by: cells.maybe_text(8)?,
+        })
+    };
+    rows.iter().map(undelivered).collect()
 }
 
 pub(super) async fn change(
@@ -143,14 +205,9 @@ async fn give_up(
     let why = sql.bind(by.why.to_owned());
     let at = sql.bind(now);
     let which = match deed {
-        Deed::Merge => format!(
-            "from ({}) as own where d.sink = own.sink and d.table_name = own.table_name \
-             and d.key = own.key and d.state in ('waiting', 'dead') \
-             and exists (select from tieout_deliveries n where n.sink = d.sink \
-             and n.table_name = d.table_name and n.key = d.key and n.version > d.version \
-             and n.state in ('waiting', 'dead'))",
-            own_rows(filter, &mut sql)
-        ),
+        Deed::Merge => {
+            format!(concat!("from ({}) as own where ", outdated!()), own_rows(filter, &mut sql))
+        }
         Deed::Retry | Deed::Purge => format!(
             "from tieout_outbox o where o.event_id = d.event_id and {}",
             conditions(filter, &mut sql)

@@ -22,6 +22,7 @@ mod guards;
 mod inspect;
 mod ledger;
 mod letters;
+mod line_cases;
 mod lines;
 mod of_run;
 mod outbox;
@@ -72,13 +73,13 @@ use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
 use crate::store::files::{
     AbsentCase, AttemptFile, FileDriver, FileEnd, FileFilter, FileHead, FileOfRun, FileRow,
-    KnownName, LineMark, LineOfRun, LinePlace, LinesOfRun, OpenLine, Part, Sighting, StatementRow,
-    StoredLine,
+    KnownName, LineCase, LineMark, LineOfRun, LinePlace, LinesOfRun, OpenLine, Part, Sighting,
+    StatementRow, StoredLine,
 };
 use crate::store::mapping::TableSettings;
 use crate::store::outbox::{
-    By, Deed, Done, Health, Letter, LetterEnd, LetterFilter, OpenLetter, OutboxDriver, SinkLease,
-    SinkState, Stale, Taker, Turn, Which,
+    By, Deed, Done, Health, Letter, LetterEnd, LetterFilter, Merging, OpenLetter, OutboxDriver,
+    SinkLease, SinkState, Stale, Taker, Turn, Undelivered, Which,
 };
 use crate::store::payouts::{Booking, NamedPayout, Payout, PayoutDriver, PayoutKey};
 use crate::store::people::{
@@ -883,6 +884,21 @@ impl FileDriver for PgStore {
         let pool = self.pool().await;
         patiently(async || lines::mark(pool, run_id, marks, now).await).await
     }
+
+    async fn put_line_cases(
+        &self,
+        run_id: &str,
+        cases: &[LineCase],
+        now: Instant,
+    ) -> Result<u64, StoreError> {
+        let pool = self.pool().await;
+        patiently(async || line_cases::put(pool, run_id, cases, now).await).await
+    }
+
+    async fn close_line_cases(&self, run_id: &str, now: Instant) -> Result<u64, StoreError> {
+        let pool = self.pool().await;
+        patiently(async || line_cases::close(pool, run_id, now).await).await
+    }
 }
 
 impl CompareDriver for PgStore {
@@ -1168,6 +1184,14 @@ impl PeopleDriver for PgStore {
         people::merge(self.pool().await, into, cases, why, now).await
     }
 
+    async fn purgeable_cases(
+        &self,
+        cases: &[i64],
+        before: Instant,
+    ) -> Result<Vec<i64>, StoreError> {
+        people::purgeable(self.pool().await, cases, before).await
+    }
+
     async fn purge_cases(&self, cases: &[i64], before: Instant) -> Result<u64, StoreError> {
         people::purge(self.pool().await, cases, before).await
     }
@@ -1270,6 +1294,18 @@ impl OutboxDriver for PgStore {
         limit: i64,
     ) -> Result<(Vec<OpenLetter>, i64), StoreError> {
         letters::open(self.pool().await, filter, limit).await
+    }
+
+    async fn merging(&self, filter: &LetterFilter, limit: i64) -> Result<Merging, StoreError> {
+        letters::merging(self.pool().await, filter, limit).await
+    }
+
+    async fn undelivered_of_row(
+        &self,
+        table: &str,
+        key: &str,
+    ) -> Result<Vec<Undelivered>, StoreError> {
+        letters::undelivered_of_row(self.pool().await, table, key).await
     }
 
     async fn change_letters(

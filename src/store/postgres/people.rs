@@ -15,6 +15,7 @@ use crate::store::people::{
     reasons_sql,
 };
 use crate::store::postgres::errors::failed;
+use crate::store::postgres::line_cases;
 use crate::store::postgres::read::{CASE, case_conditions, case_listing, case_row};
 use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::postgres::transactions::begin;
@@ -586,6 +587,7 @@ pub(super) async fn leave(
     sql.bind(now);
     sql.bind(run_id.to_owned());
     sql.run(&mut tx).await.map_err(failed(WRITING))?;
+    line_cases::leaving(proposal).run(&mut tx).await.map_err(failed(WRITING))?;
     let (state, why) = (ProposalState::CarriedOut, "left as it is");
     end_approved(&mut tx, run_id, &[proposal], state, why, now).await?;
     tx.commit().await.map_err(failed(WRITING))?;
@@ -622,6 +624,22 @@ pub(super) async fn merge(
     }
     tx.commit().await.map_err(failed(WRITING))?;
     Ok(u64::try_from(changed.len()).unwrap_or(u64::MAX))
+}
+
+pub(super) async fn purgeable(
+    pool: &PgPool,
+    cases: &[i64],
+    before: Instant,
+) -> Result<Vec<i64>, StoreError> {
+    let mut sql = Sql::new(concat!(
+        "select k.number from tieout_cases k where k.number = any($1) and ",
+        goes!(is_unnamed, "$2"),
+        " order by k.number",
+    ));
+    sql.bind(cases.to_vec());
+    sql.bind(before);
+    let rows = read(pool, sql).await?;
+    rows.iter().map(|row| Cells::new(row, READING).big(0)).collect()
 }
 
 pub(super) async fn purge(

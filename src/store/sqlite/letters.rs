@@ -1,16 +1,34 @@
 //! Deliveries that did not end: listed for a person, and what the person does about them.
 
-use sqlx::sqlite::SqliteConnection;
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
 use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
-use crate::store::outbox::{By, Deed, Done, LetterFilter, OpenLetter};
+use crate::store::outbox::{
+    By, Deed, Done, LetterFilter, Merging, OpenLetter, Undelivered, outdated,
+};
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::outbox::{finish, letter};
 use crate::store::sqlite::sql::{SqliteQuery, execute, fetch, json_set};
 
 const LISTING: &str = "reading what could not be delivered";
 const CHANGING: &str = "changing what could not be delivered";
+
+/// Deliveries `d` with their events `o`.
+macro_rules! open {
+    () => {
+        "select d.sink, d.state, d.next_attempt_at, d.last_error, count(*) over (), \
+         d.event_id, d.table_name, d.key, d.version, o.kind, o.payload, d.attempts, o.staged_at \
+         from tieout_deliveries d join tieout_outbox o on o.event_id = d.event_id"
+    };
+}
+
+/// The oldest event first, and at most ?8.
+macro_rules! oldest {
+    () => {
+        " order by o.staged_at, d.event_id, d.sink limit ?8"
+    };
+}
 
 /// The conditions of a filter on a delivery `d` and its event `o`, by the parameters ?1 to ?7.
 macro_rules! which {
@@ -21,6 +39,17 @@ macro_rules! which {
          and (?5 is null or d.key in (select value from json_each(?5))) \
          and (?6 is null or instr(coalesce(d.last_error, ''), ?6) > 0) \
          and (?7 is null or o.staged_at < ?7)"
+    };
+}
+
+/// The rows of dead letters, at each sink.
+macro_rules! own_rows {
+    () => {
+        concat!(
+            "select distinct d.sink, d.table_name, d.key from tieout_deliveries d ",
+            "join tieout_outbox o on o.event_id = d.event_id where ",
+            which!(),
+        )
     };
 }
 
@@ -41,18 +70,16 @@ pub(super) async fn open(
     filter: &LetterFilter,
     limit: i64,
 ) -> Result<(Vec<OpenLetter>, i64), StoreError> {
-    let query = sqlx::query(concat!(
-        "select d.sink, d.state, d.next_attempt_at, d.last_error, count(*) over (), ",
-        "d.event_id, d.table_name, d.key, d.version, o.kind, o.payload, d.attempts, o.staged_at ",
-        "from tieout_deliveries d join tieout_outbox o on o.event_id = d.event_id where ",
-        which!(),
-        " order by o.staged_at, d.event_id, d.sink limit ?8",
-    ));
+    let query = sqlx::query(concat!(open!(), " where ", which!(), oldest!()));
     let query = bound(query, filter, filter.state).bind(limit);
-    let rows = fetch(connection, LISTING, query).await?;
+    listed(&fetch(connection, LISTING, query).await?)
+}
+
+/// Of each row of `open!` its letter, and how many there are in all.
+fn listed(rows: &[SqliteRow]) -> Result<(Vec<OpenLetter>, i64), StoreError> {
     let mut all = 0;
     let mut letters = Vec::new();
-    for row in &rows {
+    for row in rows {
         let cells = Cells::new(row, LISTING);
         all = cells.int(4)?;
         letters.push(OpenLetter {
@@ -64,6 +91,50 @@ pub(super) async fn open(
         });
     }
     Ok((letters, all))
+}
+
+pub(super) async fn merging(
+    connection: &mut SqliteConnection,
+    filter: &LetterFilter,
+    limit: i64,
+) -> Result<Merging, StoreError> {
+    let query =
+        sqlx::query(concat!(open!(), " join (", own_rows!(), ") own on ", outdated!(), oldest!(),));
+    let query = bound(query, filter, Some("dead")).bind(limit);
+    let (given_up, given_up_total) = listed(&fetch(connection, LISTING, query).await?)?;
+    let again = rows_of(connection, filter).await?;
+    Ok(Merging { given_up, given_up_total, again })
+}
+
+pub(super) async fn undelivered_of_row(
+    connection: &mut SqliteConnection,
+    table: &str,
+    key: &str,
+) -> Result<Vec<Undelivered>, StoreError> {
+    let query = sqlx::query(
+        "select d.sink, d.event_id, d.version, o.kind, d.attempts, d.last_error, \
+         coalesce(d.ended_at, d.next_attempt_at), d.why, d.changed_by \
+         from tieout_outbox o cross join tieout_deliveries d on d.event_id = o.event_id \
+         where o.table_name = ?1 and o.key = ?2 and d.state in ('dead', 'purged') \
+         order by o.version, d.sink",
+    );
+    let query = query.bind(table.to_owned()).bind(key.to_owned());
+    let rows = fetch(connection, LISTING, query).await?;
+    let undelivered = |row: &SqliteRow| {
+        let cells = Cells::new(row, LISTING);
+        Ok(Undelivered {
+            sink: cells.text(0)?,
+            event_id: cells.text(1)?,
+            version: cells.count(2)?,
+            kind: cells.text(3)?,
+            attempts: cells.count(4)?,
+            last_error: cells.opt_text(5)?,
+            at: cells.at(6)?,
+            given_up: cells.opt_text(7)?,
+            changed_by: cells.opt_text(8)?,
+        })
+    };
+    rows.iter().map(undelivered).collect()
 }
 
 pub(super) async fn change(
@@ -104,17 +175,6 @@ async fn retry(
     execute(connection, CHANGING, query).await
 }
 
-/// The rows of dead letters, at each sink.
-macro_rules! own_rows {
-    () => {
-        concat!(
-            "select distinct d.sink, d.table_name, d.key from tieout_deliveries d ",
-            "join tieout_outbox o on o.event_id = d.event_id where ",
-            which!(),
-        )
-    };
-}
-
 async fn rows_of(
     connection: &mut SqliteConnection,
     filter: &LetterFilter,
@@ -147,15 +207,7 @@ async fn give_up(
     }
     let (query, state) = match deed {
         Deed::Merge => {
-            let query = purged!(concat!(
-                "from (",
-                own_rows!(),
-                ") as own where d.sink = own.sink and d.table_name = own.table_name ",
-                "and d.key = own.key and d.state in ('waiting', 'dead') ",
-                "and exists (select 1 from tieout_deliveries n where n.sink = d.sink ",
-                "and n.table_name = d.table_name and n.key = d.key and n.version > d.version ",
-                "and n.state in ('waiting', 'dead'))",
-            ));
+            let query = purged!(concat!("from (", own_rows!(), ") as own where ", outdated!(),));
             (query, Some("dead"))
         }
         Deed::Retry | Deed::Purge => {

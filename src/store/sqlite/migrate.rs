@@ -38,6 +38,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (21, "said_by_whom", include_str!("../../../migrations/sqlite/0021_said_by_whom.sql")),
     (22, "noted", include_str!("../../../migrations/sqlite/0022_noted_of_proposals.sql")),
     (23, "rejected", include_str!("../../../migrations/sqlite/0023_rejected_by_people.sql")),
+    (24, "line cases", include_str!("../../../migrations/sqlite/0024_line_cases.sql")),
 ];
 
 fn all() -> Vec<Migration> {

@@ -17,6 +17,7 @@ mod guards;
 mod inspect;
 mod journal;
 mod letters;
+mod line_cases;
 mod lines;
 mod of_run;
 mod outbox;
@@ -68,13 +69,13 @@ use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
 use crate::store::files::{
     AbsentCase, AttemptFile, FileDriver, FileEnd, FileFilter, FileHead, FileOfRun, FileRow,
-    KnownName, LineMark, LineOfRun, LinePlace, LinesOfRun, OpenLine, Part, Sighting, StatementRow,
-    StoredLine,
+    KnownName, LineCase, LineMark, LineOfRun, LinePlace, LinesOfRun, OpenLine, Part, Sighting,
+    StatementRow, StoredLine,
 };
 use crate::store::mapping::TableSettings;
 use crate::store::outbox::{
-    By, Deed, Done, Health, Letter, LetterEnd, LetterFilter, OpenLetter, OutboxDriver, SinkLease,
-    SinkState, Stale, Taker, Turn, Which,
+    By, Deed, Done, Health, Letter, LetterEnd, LetterFilter, Merging, OpenLetter, OutboxDriver,
+    SinkLease, SinkState, Stale, Taker, Turn, Undelivered, Which,
 };
 use crate::store::payouts::{Booking, NamedPayout, Payout, PayoutDriver, PayoutKey};
 use crate::store::people::{
@@ -1294,6 +1295,33 @@ impl FileDriver for SqliteStore {
         commit(transaction, doing).await?;
         Ok(left)
     }
+
+    async fn put_line_cases(
+        &self,
+        run_id: &str,
+        cases: &[LineCase],
+        now: Instant,
+    ) -> Result<u64, StoreError> {
+        let mut transaction = self.write(line_cases::OPENING).await?;
+        if !runs::is_running(&mut transaction, run_id).await? {
+            transaction.rollback().await.map_err(failed(line_cases::OPENING))?;
+            return Ok(0);
+        }
+        let opened = line_cases::put(&mut transaction, run_id, cases, now).await?;
+        commit(transaction, line_cases::OPENING).await?;
+        Ok(opened)
+    }
+
+    async fn close_line_cases(&self, run_id: &str, now: Instant) -> Result<u64, StoreError> {
+        let mut transaction = self.write(line_cases::CLOSING).await?;
+        if !runs::is_running(&mut transaction, run_id).await? {
+            transaction.rollback().await.map_err(failed(line_cases::CLOSING))?;
+            return Ok(0);
+        }
+        let closed = line_cases::close(&mut transaction, run_id, now).await?;
+        commit(transaction, line_cases::CLOSING).await?;
+        Ok(closed)
+    }
 }
 
 impl CompareDriver for SqliteStore {
@@ -1632,6 +1660,15 @@ impl PeopleDriver for SqliteStore {
         Ok(changed)
     }
 
+    async fn purgeable_cases(
+        &self,
+        cases: &[i64],
+        before: Instant,
+    ) -> Result<Vec<i64>, StoreError> {
+        let mut connection = self.read("reading cases").await?;
+        people::purgeable(&mut connection, cases, before).await
+    }
+
     async fn purge_cases(&self, cases: &[i64], before: Instant) -> Result<u64, StoreError> {
         let doing = "purging closed cases";
         let mut transaction = self.write(doing).await?;
@@ -1768,6 +1805,20 @@ impl OutboxDriver for SqliteStore {
     ) -> Result<(Vec<OpenLetter>, i64), StoreError> {
         let mut connection = self.read("reading what could not be delivered").await?;
         letters::open(&mut connection, filter, limit).await
+    }
+
+    async fn merging(&self, filter: &LetterFilter, limit: i64) -> Result<Merging, StoreError> {
+        let mut connection = self.read("reading what could not be delivered").await?;
+        letters::merging(&mut connection, filter, limit).await
+    }
+
+    async fn undelivered_of_row(
+        &self,
+        table: &str,
+        key: &str,
+    ) -> Result<Vec<Undelivered>, StoreError> {
+        let mut connection = self.read("reading what could not be delivered").await?;
+        letters::undelivered_of_row(&mut connection, table, key).await
     }
 
     async fn change_letters(

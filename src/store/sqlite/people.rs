@@ -20,6 +20,7 @@ use crate::store::prune::{goes, is_unnamed, unproposed};
 use crate::store::records::CaseRow;
 use crate::store::sqlite::cases::{COLUMNS, case_of, summing, summing_first};
 use crate::store::sqlite::cells::Cells;
+use crate::store::sqlite::line_cases;
 use crate::store::sqlite::sql::{execute, fetch, json_set, rendered};
 use crate::store::sqlite::statements::Statement;
 
@@ -504,6 +505,7 @@ pub(super) async fn leave(
     .bind(to_text(now))
     .bind(run_id.to_owned());
     execute(connection, WRITING, query).await?;
+    line_cases::leave(connection, WRITING, proposal).await?;
     let (state, why) = (ProposalState::CarriedOut, "left as it is");
     end_approved(connection, run_id, &[proposal], state, why, now).await?;
     Ok(true)
@@ -541,6 +543,23 @@ pub(super) async fn merge(
         note(connection, &[(into, "merged", text, None)], by, None, now).await?;
     }
     Ok(u64::try_from(changed.len()).unwrap_or(u64::MAX))
+}
+
+pub(super) async fn purgeable(
+    connection: &mut SqliteConnection,
+    cases: &[i64],
+    before: Instant,
+) -> Result<Vec<i64>, StoreError> {
+    let query = sqlx::query(concat!(
+        "select k.number from json_each(?1) i cross join tieout_cases k where k.number = i.value ",
+        "and ",
+        goes!(is_unnamed, "?2"),
+        " order by k.number",
+    ))
+    .bind(json_set(cases))
+    .bind(to_text(before));
+    let rows = fetch(connection, READING, query).await?;
+    rows.iter().map(|row| Cells::new(row, READING).int(0)).collect()
 }
 
 pub(super) async fn purge(

@@ -4,7 +4,7 @@
 use crate::model::evidence::{ObjectState, PspObject};
 use crate::model::money::{Money, grouped_text};
 use crate::model::time::{Instant, span_text};
-use crate::report::back::{Back, looks_at};
+use crate::report::back::{Back, looks_at, still_open};
 use crate::report::exceptions::shown;
 use crate::store::records::StoredInputs;
 use crate::web::html::{El, Html, el, of_class};
@@ -17,8 +17,8 @@ pub fn named(inputs: &StoredInputs) -> Vec<Named> {
     let words = |object: &PspObject| {
         let money = object.captured.or(object.amount).map(money_text);
         let money = money.unwrap_or_else(|| "amount unknown".to_owned());
-        let back = Back::of(&looks_at(object, &looks)).words();
-        let back: String = back.iter().map(|one| format!(", {one}")).collect();
+        let back = Back::of(&looks_at(object, &looks)).words().into_iter();
+        let back: String = back.chain(still_open(object)).map(|one| format!(", {one}")).collect();
         format!("{} · {money} {}{back}", object.reference, object.state.as_str())
     };
     let found = inputs.objects().into_iter();
@@ -61,7 +61,7 @@ fn lines(inputs: &StoredInputs, objects: &[&PspObject]) -> Vec<El> {
     let wanted = row.money.map(money_text);
     let own_tag = row.tag.text();
     let looks: Vec<&PspObject> = shown(inputs).collect();
-    vec![
+    let mut lines = vec![
         line("status", plain(&row.status), each(&|object| plain(&object.status))),
         line("meaning", plain("stuck"), each(&|object| plain(&meaning(&object.state)))),
         line(
@@ -70,6 +70,9 @@ fn lines(inputs: &StoredInputs, objects: &[&PspObject]) -> Vec<El> {
             each(&|object| amount_cell(object, row.money)),
         ),
         line("taken back", plain(NOTHING), each(&|object| plain(&taken_back(object, &looks)))),
+    ];
+    lines.extend(open_line(objects));
+    lines.extend([
         line(
             "created",
             plain(&row.created_at.format("%Y-%m-%d %H:%M:%SZ").to_string()),
@@ -85,7 +88,8 @@ fn lines(inputs: &StoredInputs, objects: &[&PspObject]) -> Vec<El> {
             cell("text", id(stored.unwrap_or(NOTHING))),
             each(&|object| reference_cell(object, stored)),
         ),
-    ]
+    ]);
+    lines
 }
 
 fn line(label: &str, own: El, others: Vec<El>) -> El {
@@ -150,6 +154,23 @@ fn taken_back(object: &PspObject, looks: &[&PspObject]) -> String {
     if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
 }
 
+/// What can still be captured of each object; none where the PSP names no sum of any.
+fn open_line(objects: &[&PspObject]) -> Option<El> {
+    let sum =
+        |object: &&PspObject| cell("num", open_sum(object)).at("data-label", &object.reference);
+    let is_any = objects.iter().any(|object| object.capturable_minor > 0);
+    let sums = || objects.iter().map(sum).collect();
+    is_any.then(|| line("can still be captured", cell("num", NOTHING), sums()))
+}
+
+fn open_sum(object: &PspObject) -> String {
+    match object.capturable() {
+        Some(sum) => money_text(sum),
+        None if object.capturable_minor > 0 => "some of it".to_owned(),
+        None => "nothing".to_owned(),
+    }
+}
+
 fn money_text(money: Money) -> String {
     let currency = money.currency;
     format!("{} {currency}", grouped_text(i128::from(money.minor), currency.exponent()))
@@ -181,6 +202,7 @@ mod tests {
             meaning(&ObjectState::Failed(crate::model::evidence::Failure {
                 code: code.to_owned(),
                 advice: advice.map(str::to_owned),
+                network_advice: None,
                 final_from: None,
                 still_payable: false,
             }))
@@ -189,6 +211,40 @@ mod tests {
         assert_eq!(said, "failed: expired_card, advice do_not_try_again");
         assert_eq!(failed("expired_card", None), "failed: expired_card");
         assert_eq!(failed("", Some("do_not_try_again")), "failed: advice do_not_try_again");
+    }
+
+    fn object(capturable_minor: i64) -> PspObject {
+        let eur = crate::model::money::Currency::parse("EUR").unwrap();
+        PspObject {
+            reference: "pi_1".to_owned(),
+            aliases: Vec::new(),
+            kind: "payment_intent".to_owned(),
+            state: ObjectState::Unknown,
+            status: "frob".to_owned(),
+            amount: Some(Money::new(200_000, eur)),
+            captured: None,
+            refunded_minor: 0,
+            capturable_minor,
+            disputed: false,
+            charged_back_minor: 0,
+            created_at: crate::model::time::from_text("2026-11-19T08:00:00Z").unwrap(),
+            tag: None,
+            returned: None,
+        }
+    }
+
+    #[test]
+    fn what_can_still_be_captured_is_told_with_its_sum() {
+        let grouped = money_text(object(150_000).capturable().unwrap());
+        assert_eq!(open_sum(&object(150_000)), grouped);
+        assert_eq!(open_sum(&object(0)), "nothing");
+        assert_eq!(open_sum(&PspObject { amount: None, ..object(1) }), "some of it");
+        let made = open_line(&[&object(0), &object(150_000)]).unwrap();
+        let made = Html::from(made).into_string();
+        for words in ["can still be captured", grouped.as_str(), "nothing"] {
+            assert!(made.contains(words), "{words}: {made}");
+        }
+        assert!(open_line(&[&object(0)]).is_none());
     }
 
     #[test]

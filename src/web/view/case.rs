@@ -9,13 +9,15 @@ use axum::response::Response;
 
 use crate::cli::screen::shell_word;
 use crate::model::time::Instant;
-use crate::report::advice::{action_after, bank_question, remedy, wants_look, wants_rule};
+use crate::report::advice::{action_after, bank_question, remedy_after, rule_settles, wants_look};
 use crate::report::duplicates::Captures;
 use crate::report::exceptions::shown;
+use crate::report::line_case;
 use crate::report::past::{Past, ended_as, past_of, with_undone};
 use crate::run::kept::{OfCase, kept_by, kept_by_last, kept_if};
 use crate::run::people::second_needed_by;
 use crate::store::driver::Driver;
+use crate::store::files::StoredLine;
 use crate::store::people::{CaseLinks, CaseNote, PeopleDriver, Proposal, ProposalState, What};
 use crate::store::records::{CaseRow, StoredInputs};
 use crate::web::act::Act;
@@ -43,6 +45,8 @@ const SHORT_HASH: usize = 12;
 struct Known {
     case: CaseRow,
     inputs: Option<StoredInputs>,
+    /// The settlement line that it is about.
+    line: Option<StoredLine>,
     notes: Vec<CaseNote>,
     past: Vec<Past>,
     proposals: Vec<Proposal>,
@@ -123,6 +127,7 @@ async fn read(site: &Site, person: &Person, number: i64) -> Result<Known, Refuse
         keeps,
         kept: kept_by_last(db, tables, row, &proposals).await?,
         inputs: stored.and_then(|text| serde_json::from_str(&text).ok()),
+        line: line_case::line_of(db, &case).await?,
         notes: db.case_notes(number).await?,
         past: past_of(db, &case, &proposals).await?,
         proposals,
@@ -197,9 +202,17 @@ fn evidence(known: &Known) -> Html {
     });
     Html::from(inputs.as_ref().and_then(beside::comparison))
         .with(heard)
+        .with(known.line.as_ref().map(settled_line))
         .with(nothing)
         .with(history(known))
         .with(similar(known))
+}
+
+/// The settlement line, as its file has it.
+fn settled_line(line: &StoredLine) -> El {
+    let facts = line_case::facts(line).into_iter().map(|fact| el("li").then(fact));
+    let facts: Vec<El> = facts.collect();
+    card("The line of the file").then(of_class("ul", "plain").then(facts))
 }
 
 fn history(known: &Known) -> El {
@@ -284,8 +297,11 @@ fn similar(known: &Known) -> Option<El> {
 }
 
 /// What really helps, where the PSP has already said what became of it.
-fn helps(case: &CaseRow) -> Html {
-    let Some(text) = remedy(case.reason) else { return "Ask the PSP what became of it.".into() };
+fn helps(known: &Known) -> Html {
+    let case = &known.case;
+    let Some(text) = remedy_after(case.reason, known.inputs.iter().flat_map(shown)) else {
+        return "Ask the PSP what became of it.".into();
+    };
     let text = capital(text);
     if wants_look(case.reason) && case.subject_kind == "row" {
         return Html::from(format!("{text}, then "))
@@ -307,6 +323,11 @@ fn suggestion(known: &Known) -> Option<El> {
     if !case.open || case.subject_kind == "account" {
         return None;
     }
+    if case.subject_kind == "line" {
+        let words = format!("{}.", capital(&line_case::next(case.reason, case.number)));
+        let words = el("p").then(words);
+        return Some(card("Suggested").then(words).then(small("No row was changed by it.")));
+    }
     let captures = known.inputs.as_ref().map(Captures::of).unwrap_or_default();
     let over = captures.given_back().map(|text| format!("{text}. ")).unwrap_or_default();
     let saw = known.inputs.as_ref().is_some_and(|inputs| !inputs.objects().is_empty());
@@ -326,12 +347,12 @@ fn suggestion(known: &Known) -> Option<El> {
         ("refund_duplicate", _) => "Refund at the PSP what was paid twice.".into(),
         ("retry_at_original_psp", _) => "Propose to charge again.".into(),
         ("wait_until", _) => "Wait: it is looked at again.".into(),
-        ("contact_psp", _) if wants_rule(case.reason) => {
+        ("contact_psp", _) if rule_settles(case.reason, known.inputs.iter().flat_map(shown)) => {
             Html::from("Find out what its code means. A rule then settles all like it: ")
                 .with(id(format!("tieout rules new --from-case C-{}", case.number)))
                 .with(".")
         }
-        ("contact_psp", _) => helps(case),
+        ("contact_psp", _) => helps(known),
         ("contact_bank", _) => {
             let question = bank_question(case.reason, known.inputs.iter().flat_map(shown));
             Html::from(format!("{}.", capital(question)))

@@ -372,6 +372,7 @@ fn object_word(object: &mut PspObject, word: &str) {
             object.charged_back_minor = money(amount, "EUR").minor;
         }
         ("returned", code, _) => object.returned = Some(code.to_owned()),
+        ("capturable", amount, _) => object.capturable_minor = money(amount, "EUR").minor,
         ("refunded", amount, _) => object.refunded_minor = money(amount, "EUR").minor,
         ("got", "none", _) => object.captured = None,
         ("got", amount, _) => object.captured = Some(money(amount, "EUR")),

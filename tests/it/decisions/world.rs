@@ -296,6 +296,7 @@ pub fn object(reference: &str, state: ObjectState) -> PspObject {
         amount: Some(euros(2_000)),
         captured: has_money.then(|| euros(2_000)),
         refunded_minor: 0,
+        capturable_minor: 0,
         disputed: false,
         charged_back_minor: 0,
         created_at: minute(1),
@@ -309,6 +310,7 @@ pub fn failure(code: &str, still_payable: bool) -> ObjectState {
     ObjectState::Failed(Failure {
         code: code.into(),
         advice: None,
+        network_advice: None,
         final_from: Some(minute(1)),
         still_payable,
     })

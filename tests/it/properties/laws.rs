@@ -400,7 +400,8 @@ fn has_money(object: &PspObject) -> bool {
 }
 
 fn can_capture(object: &PspObject) -> bool {
-    matches!(object.state, ObjectState::InFlight | ObjectState::Authorized)
+    object.capturable_minor > 0
+        || matches!(object.state, ObjectState::InFlight | ObjectState::Authorized)
 }
 
 /// Sightings by the row's tag or stored reference, and whatever shares an id with one of them.

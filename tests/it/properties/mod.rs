@@ -112,6 +112,29 @@ proptest! {
         prop_assert_eq!(decision.outcome(), Outcome::Review, "{:?}", decision);
     }
 
+    /// Whatever the state, the rules and everything beside it: nothing ends, and nobody charges,
+    /// while a sum can still be captured.
+    #[test]
+    fn nothing_ends_beside_a_sum_that_can_still_be_captured(
+        world in any_world(),
+        state in any_state(),
+    ) {
+        let mut world = world;
+        world.row.account = tieout::model::transaction::AccountRef::Known(
+            crate::decisions::world::ACCOUNT.into(),
+        );
+        let Some(tag) = world.row.tag.usable().map(str::to_owned) else { return Ok(()) };
+        if world.row.kind != tieout::model::transaction::Kind::Charge {
+            return Ok(());
+        }
+        let held = object("pi_held", state);
+        let objects = vec![PspObject { capturable_minor: 1, tag: Some(tag), ..held }];
+        let answer = Answer::Found { objects, search: None };
+        world.evidence.push(evidence(Route::Search, minute(50), answer));
+        let outcome = world.decide().outcome();
+        prop_assert!(!matches!(outcome, Outcome::Retryable | Outcome::Failed), "{:?}", outcome);
+    }
+
     /// An outage leaves everything as it was: no age, no attempt, no miss.
     #[test]
     fn errors_consume_nothing(
@@ -272,6 +295,11 @@ const OF_EVERY_HAND_BACK: &[Drop] = &[
     ("no older sibling goes first", |w| w.siblings.push(sibling(SiblingState::Waiting))),
     ("hand-backs are left", |w| w.history.handbacks = w.policy.max_retries),
     ("nothing can still capture", |w| also_found(w, ObjectState::Authorized)),
+    ("no sum can still be captured", |w| {
+        let object = PspObject { capturable_minor: 1, ..object("pi_2", ObjectState::Canceled) };
+        let answer = Answer::Found { objects: vec![object], search: None };
+        w.evidence.push(evidence(Route::Fetch, minute(57), answer));
+    }),
     ("nothing is in flight", |w| also_found(w, ObjectState::InFlight)),
     ("nothing waits for the customer", |w| also_found(w, ObjectState::ActionRequired)),
     ("no money of another sum was captured", |w| {

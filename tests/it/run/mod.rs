@@ -9,6 +9,7 @@ mod dry_run;
 mod signals;
 mod faults;
 pub mod files;
+mod line_cases;
 mod at_once;
 mod given_back;
 pub mod payouts;

@@ -11,6 +11,9 @@ use crate::support::receiver::{Answer, Receiver};
 on_both_databases!(
     what_is_refused_waits_for_a_person,
     merged_letters_leave_the_newest,
+    a_merge_shows_all_that_it_gives_up,
+    a_row_tells_of_its_dead_letters,
+    what_a_person_does_needs_no_sink,
     purged_letters_say_who_and_why,
     a_name_that_nothing_has_is_refused,
 );
@@ -75,6 +78,7 @@ async fn merged_letters_leave_the_newest(engine: Engine) {
         (end["again"].clone(), end["given_up"].clone())
     };
     // The newest waits behind the one that died.
+    assert_eq!(planned(&shop).await, (vec!["1 v1 dead".to_owned(), "2 v1 dead".to_owned()], 2));
     let done = deliver(&shop, &["merge", "--id", "1", "--reason", "newest"]).await.ended(0);
     assert_eq!(counts(&done), (1.into(), 1.into()));
     let why = shop.texts("select why from tieout_deliveries where state = 'purged'").await;
@@ -87,10 +91,91 @@ async fn merged_letters_leave_the_newest(engine: Engine) {
     deliver(&shop, &[]).await.ended(3);
     hook.answer(Answer::Status(200));
     let before = hook.sent("").len();
+    assert_eq!(planned(&shop).await, (vec!["2 v1 dead".to_owned()], 2), "its newest is sent");
     let done = deliver(&shop, &["merge", "--reason", "newest"]).await.ended(0);
     assert_eq!(counts(&done), (2.into(), 1.into()));
     deliver(&shop, &[]).await.ended(0);
     assert_eq!(came(&hook, before), ["1 v3", "2 v2"]);
+}
+
+/// What a merge says that it gives up, and of how many rows it says that it sends the newest.
+async fn planned(shop: &Shop) -> (Vec<String>, u64) {
+    let plan = deliver(shop, &["merge", "--reason", "newest", "--dry-run"]).await.ended(0);
+    let word = |letter: &Value, field: &str| letter[field].as_str().unwrap().to_owned();
+    let mut given_up: Vec<String> = plan
+        .of_type("letter")
+        .iter()
+        .map(|one| format!("{} v{} {}", word(one, "txn_id"), one["version"], word(one, "state")))
+        .collect();
+    given_up.sort();
+    let end = &plan.of_type("letters")[0];
+    assert_eq!((&end["matching"], &end["given_up"]), (&given_up.len().into(), &end["matching"]));
+    (given_up, end["again"].as_u64().unwrap())
+}
+
+/// What waits behind a dead letter is given up with it, unless it is the newest: it is shown, too.
+async fn a_merge_shows_all_that_it_gives_up(engine: Engine) {
+    let hook = Receiver::start(Answer::Status(422)).await;
+    let shop = refused(engine, &hook).await;
+    stage(&shop, "1", 3).await;
+    deliver(&shop, &[]).await.ended(3);
+    let all = ["1 v1 dead", "1 v2 waiting", "2 v1 dead"].map(str::to_owned);
+    assert_eq!(planned(&shop).await, (all.to_vec(), 2));
+    assert_eq!(shop.count("tieout_deliveries where state = 'purged'").await, 0, "nothing is done");
+    let words = ["deliver", "merge", "--reason", "newest", "--dry-run"];
+    let screen = shop.tieout(&words).await.ended(0).stdout;
+    let end = "would send the newest letter of 2 rows, and give 3 older ones up. Nothing was";
+    assert!(screen.contains(end), "{screen}");
+    let done = deliver(&shop, &["merge", "--reason", "newest"]).await.ended(0);
+    let end = &done.of_type("letters")[0];
+    assert_eq!((&end["again"], &end["given_up"]), (&2.into(), &3.into()), "{end}");
+}
+
+/// What no sink got is told of its row: what, since when, and who gave it up and why.
+async fn a_row_tells_of_its_dead_letters(engine: Engine) {
+    let hook = Receiver::start(Answer::Status(422)).await;
+    let shop = refused(engine, &hook).await;
+    let explain = async |id: &str| shop.tieout(&["explain", id]).await.ended(0).stdout;
+    let of_row = async |id: &str| {
+        let ran = shop.tieout(&["explain", id, "--json"]).await.ended(0);
+        ran.of_type("row").remove(0)["undelivered"].clone()
+    };
+    let dead = explain("1").await;
+    let (line, error) = ("events     v1 transaction.succeeded for hook: a dead letter", "answered");
+    assert!(dead.contains(line) && dead.contains(error), "{dead}");
+    let said = of_row("1").await;
+    assert_eq!((&said[0]["state"], &said[0]["by"]), (&"dead".into(), &Value::Null), "{said}");
+    deliver(&shop, &["purge", "--id", "1", "--reason", "by hand"]).await.ended(0);
+    let gone = explain("1").await;
+    let line = "events     v1 transaction.succeeded for hook: given up at ";
+    assert!(gone.contains(line) && gone.contains("purge by "), "{gone}");
+    let said = of_row("1").await;
+    assert_eq!(said[0]["state"], "purged", "{said}");
+    assert!(said[0]["by"].is_string(), "{said}");
+    assert!(said[0]["why"].as_str().unwrap().ends_with(": by hand"), "{said}");
+    assert_eq!(of_row("2").await.as_array().unwrap().len(), 1, "what waits is on its way");
+    // What a sink took is no trouble.
+    hook.answer(Answer::Status(200));
+    deliver(&shop, &["retry"]).await.ended(0);
+    deliver(&shop, &[]).await.ended(0);
+    assert_eq!(of_row("2").await, serde_json::json!([]));
+    assert!(!explain("2").await.contains("\nevents "), "nothing is said of it");
+}
+
+/// Letters outlive the configuration of their sink; only who sends needs one.
+async fn what_a_person_does_needs_no_sink(engine: Engine) {
+    let hook = Receiver::start(Answer::Status(422)).await;
+    let mut shop = refused(engine, &hook).await;
+    shop.words.sinks = super::BY_HAND.to_owned();
+    shop.write_words();
+    deliver(&shop, &[]).await.ended(10);
+    deliver(&shop, &["list"]).await.ended(0);
+    deliver(&shop, &["retry", "--dry-run"]).await.ended(0);
+    let done = deliver(&shop, &["merge", "--reason", "gone"]).await.ended(0);
+    assert_eq!(done.of_type("letters")[0]["given_up"], 2, "{}", done.stdout);
+    let words = ["purge", "--sink", "hook", "--waiting", "--reason", "gone"];
+    let done = deliver(&shop, &words).await.ended(0);
+    assert_eq!(done.of_type("letters")[0]["given_up"], 2, "{}", done.stdout);
 }
 
 async fn purged_letters_say_who_and_why(engine: Engine) {

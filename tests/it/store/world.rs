@@ -491,6 +491,7 @@ fn unattempted(row: &Transaction, now: Instant) -> Decision {
         amount: row.money,
         captured: None,
         refunded_minor: 0,
+        capturable_minor: 0,
         disputed: false,
         charged_back_minor: 0,
         created_at: row.created_at,

@@ -1,0 +1,153 @@
+//! Cases of lines that no row has: money that nothing of the shop's explains is for a person.
+//!
+//! One is opened as a run looks at the line for the second time and no row came in the day since it
+//! was booked; it closes by itself once a row has the line. A bank account sees more than the
+//! shop's payments, so that by default only what could be a tag of its rows is somebody's to ask.
+
+use chrono::TimeDelta;
+
+use crate::model::money::Money;
+use crate::model::reason::Reason;
+use crate::model::settlement::{Direction, LineKind, TagKind};
+use crate::model::time::{Instant, earlier};
+use crate::psp::settings::LineCases;
+use crate::run::books::Books;
+use crate::run::error::{Doing as _, RunError};
+use crate::run::match_lines::is_of;
+use crate::run::scene::Scene;
+use crate::store::files::{FileDriver as _, LineCase, OpenLine};
+use crate::store::source_table::{Column, SourceTable, TypeClass};
+use crate::store::template::{Piece, Template};
+
+/// A row may be written a little after its money was booked.
+const ROW_WITHIN: TimeDelta = TimeDelta::days(1);
+
+/// A tag that could be read in more ways is of a template that anything fits.
+const READINGS: usize = 8;
+
+/// Opens the cases of those of these lines that need one.
+pub async fn open(
+    scene: &Scene<'_>,
+    account: &str,
+    alone: &[(&OpenLine, Reason)],
+    books: &mut Books,
+) -> Result<(), RunError> {
+    let now = scene.clock.now();
+    let wanted = scene.accounts.get(account).map(|open| open.setup.settings.line_cases);
+    let Some(wanted) = wanted.filter(|wanted| *wanted != LineCases::None) else { return Ok(()) };
+    let waited = alone.iter().filter(|(line, _)| has_waited(line, now));
+    let cases: Vec<LineCase> = waited
+        .filter_map(|(line, reason)| case_of(&scene.tables, account, line, *reason, wanted))
+        .collect();
+    if cases.is_empty() {
+        return Ok(());
+    }
+    let opened = scene.db.put_line_cases(scene.run_id, &cases, now).await;
+    let opened = opened.doing("opening cases of lines that no row has")?;
+    books.lines.cases = books.lines.cases.saturating_add(opened);
+    Ok(())
+}
+
+/// Closes the cases of lines that need nobody any more.
+pub async fn close(scene: &Scene<'_>) -> Result<(), RunError> {
+    let closed = scene.db.close_line_cases(scene.run_id, scene.clock.now()).await;
+    closed.doing("closing cases of lines").map(|_| ())
+}
+
+/// Whether an earlier run looked for its row, and the day in which that may still be written is
+/// over.
+fn has_waited(line: &OpenLine, now: Instant) -> bool {
+    let last = earlier(now, ROW_WITHIN).date_naive();
+    line.reason.is_some() && line.booked_on.is_none_or(|day| day <= last)
+}
+
+fn case_of(
+    tables: &[SourceTable],
+    account: &str,
+    line: &OpenLine,
+    reason: Reason,
+    wanted: LineCases,
+) -> Option<LineCase> {
+    let could_be = tags_of(line).into_iter().find(|tag| is_of_a_row(tables, account, line, tag));
+    let is_wanted = match reason {
+        Reason::TagUnusable => true,
+        Reason::Orphan => could_be.is_some() || wanted == LineCases::All,
+        Reason::ReferenceMissing => wanted == LineCases::All,
+        _of_a_row => false,
+    };
+    let named = could_be.or_else(|| tags_of(line).into_iter().next());
+    (is_wanted && line.itemised && line.kind != LineKind::Payout).then(|| LineCase {
+        place: line.place,
+        reason,
+        text: text_of(line, reason, named),
+        account: account.to_owned(),
+        money: line.amount,
+    })
+}
+
+/// Its texts that could be a row's tag, the likeliest first.
+fn tags_of(line: &OpenLine) -> Vec<&str> {
+    let is_shops = |kind: TagKind| {
+        matches!(
+            kind,
+            TagKind::EndToEndId | TagKind::MerchantReference | TagKind::CustomerReference
+        )
+    };
+    let refs = line.refs.iter().filter(|tag| is_shops(tag.kind)).map(|tag| &tag.text);
+    line.tag.iter().chain(&line.further).chain(refs).map(String::as_str).collect()
+}
+
+/// Whether a row of one of the account's tables could have this tag. Whatever a PSP tells was sent
+/// by the shop; in a bank's line plain words or digits are anybody's.
+fn is_of_a_row(tables: &[SourceTable], account: &str, line: &OpenLine, tag: &str) -> bool {
+    let is_banks = matches!(line.kind, LineKind::Movement | LineKind::Return);
+    tables.iter().filter(|table| is_of(table, account)).any(|table| {
+        let Some(template) = table.tag_template(account) else { return false };
+        let columns = template.columns().filter_map(|name| table.cell(name));
+        let columns: Vec<&Column> = columns.filter_map(|cell| table.cells.get(cell)).collect();
+        let readings = template.readings(tag, READINGS).unwrap_or_default();
+        readings.iter().any(|values| {
+            let fit = columns.iter().zip(values).all(|(column, value)| fits(&column.class, value));
+            fit && (!is_banks || is_telling(template) || values.iter().any(|value| is_uuid(value)))
+        })
+    })
+}
+
+/// Whether the template adds letters or digits of its own.
+fn is_telling(template: &Template) -> bool {
+    let is_own = |piece: Piece<'_>| match piece {
+        Piece::Literal(text) => text.chars().any(char::is_alphanumeric),
+        Piece::Column(_) => false,
+    };
+    template.pieces().any(is_own)
+}
+
+/// Whether a column of this class could hold the text.
+fn fits(class: &TypeClass, text: &str) -> bool {
+    match class {
+        TypeClass::Integer => text.parse::<i64>().is_ok(),
+        TypeClass::Uuid => is_uuid(text),
+        TypeClass::Enum(labels) => labels.iter().any(|label| label == text),
+        _other => !text.is_empty(),
+    }
+}
+
+fn is_uuid(text: &str) -> bool {
+    text.len() == 36 && uuid::Uuid::try_parse(text).is_ok()
+}
+
+fn text_of(line: &OpenLine, reason: Reason, named: Option<&str>) -> String {
+    let amount = line.amount.map_or_else(|| "money".to_owned(), |money: Money| money.to_string());
+    let way = match line.direction {
+        Direction::Credit => "came in",
+        Direction::Debit => "went out",
+    };
+    let day = line.booked_on.map(|day| format!(" on {day}")).unwrap_or_default();
+    let why = match (reason, named) {
+        (Reason::TagUnusable, Some(tag)) => format!("several rows could be meant by `{tag}`"),
+        (Reason::TagUnusable, None) => "several rows could be meant".to_owned(),
+        (Reason::Orphan, Some(tag)) => format!("no row is known by `{tag}`"),
+        _unnamed => "it names no row".to_owned(),
+    };
+    format!("{amount} {way}{day} (line F{}), and {why}", line.place)
+}

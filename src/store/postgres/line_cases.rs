@@ -1,0 +1,117 @@
+//! Cases of settlement lines that no row has. See [`crate::store::files::FileDriver`].
+
+use sqlx::postgres::PgPool;
+
+use crate::model::time::Instant;
+use crate::store::error::StoreError;
+use crate::store::files::{LINE_CASE_ENDED, LineCase, MAY_HAVE_CASE, clean};
+use crate::store::postgres::errors::failed;
+use crate::store::postgres::people::end_outrun;
+use crate::store::postgres::sql::Sql;
+use crate::store::postgres::transactions::begin;
+
+const OPENING: &str = "opening cases of settlement lines";
+const CLOSING: &str = "closing cases of settlement lines";
+
+/// Of a case `k` of a line: where that stands. Of any other subject there is no such place.
+const FILE: &str =
+    "case when k.subject_kind = 'line' then split_part(k.subject, ':', 1)::bigint end";
+const POSITION: &str =
+    "case when k.subject_kind = 'line' then split_part(k.subject, ':', 2)::bigint end";
+
+/// Binds the cases; returns `unnest(…) as u(file, position, reason, …)`.
+fn cases_in(sql: &mut Sql, cases: &[LineCase]) -> String {
+    let files = sql.bind(cases.iter().map(|case| case.place.file).collect::<Vec<_>>());
+    let positions = sql.bind(cases.iter().map(|case| case.place.position).collect::<Vec<_>>());
+    let texts = |pick: fn(&LineCase) -> String| cases.iter().map(pick).collect::<Vec<_>>();
+    let reasons = sql.bind(texts(|case| case.reason.as_str().to_owned()));
+    let words = sql.bind(texts(|case| clean(&case.text).into_owned()));
+    let accounts = sql.bind(texts(|case| case.account.clone()));
+    let currency = |case: &LineCase| case.money.map(|money| money.currency.code().to_owned());
+    let currencies = sql.bind(cases.iter().map(currency).collect::<Vec<_>>());
+    let minor = |case: &LineCase| case.money.map(|money| money.minor);
+    let minors = sql.bind(cases.iter().map(minor).collect::<Vec<_>>());
+    format!(
+        "unnest({files}::bigint[], {positions}::bigint[], {reasons}::text[], {words}::text[], \
+         {accounts}::text[], {currencies}::text[], {minors}::bigint[]) \
+         as u(file, position, reason, text, account, currency, minor)"
+    )
+}
+
+pub(super) async fn put(
+    pool: &PgPool,
+    run_id: &str,
+    cases: &[LineCase],
+    now: Instant,
+) -> Result<u64, StoreError> {
+    if cases.is_empty() {
+        return Ok(0);
+    }
+    let mut tx = begin(pool).await.map_err(failed(OPENING))?;
+    let mut sql = Sql::default();
+    let (run, at) = (sql.bind(run_id.to_owned()), sql.bind(now));
+    let from = cases_in(&mut sql, cases);
+    sql.push(&format!(
+        "update tieout_cases k set reason = u.reason, text = u.text, last_seen_at = {at}, \
+         last_run = r.id, policy_version = r.policy_version, times_seen = k.times_seen + 1 \
+         from {from} join tieout_runs r on r.id = {run} and r.state = 'running' \
+         where k.state = 'open' and k.subject_kind = 'line' and k.table_name = '' \
+         and k.subject = u.file || ':' || u.position \
+         and (k.reason, k.text) is distinct from (u.reason, u.text)"
+    ));
+    sql.run(&mut tx).await.map_err(failed(OPENING))?;
+    let mut sql = Sql::default();
+    let (run, at) = (sql.bind(run_id.to_owned()), sql.bind(now));
+    let from = cases_in(&mut sql, cases);
+    sql.push(&format!(
+        "insert into tieout_cases (subject_kind, table_name, subject, reason, text, state, \
+         account, currency, amount_minor, policy_version, opened_at, opened_run, last_seen_at, \
+         last_run) \
+         select 'line', '', u.file || ':' || u.position, u.reason, u.text, 'open', u.account, \
+         coalesce(u.currency, ''), coalesce(u.minor, 0), r.policy_version, {at}, r.id, {at}, r.id \
+         from {from} join tieout_runs r on r.id = {run} and r.state = 'running' \
+         join tieout_lines l on l.file_id = u.file and l.position = u.position \
+         where {MAY_HAVE_CASE} and l.left_case is null \
+         order by u.file, u.position \
+         on conflict (subject_kind, table_name, subject) where state = 'open' do nothing"
+    ));
+    let opened = sql.run(&mut tx).await.map_err(failed(OPENING))?;
+    tx.commit().await.map_err(failed(OPENING))?;
+    Ok(opened)
+}
+
+pub(super) async fn close(pool: &PgPool, run_id: &str, now: Instant) -> Result<u64, StoreError> {
+    let mut tx = begin(pool).await.map_err(failed(CLOSING))?;
+    let mut sql = Sql::default();
+    let (run, now_bound) = (sql.bind(run_id.to_owned()), sql.bind(now));
+    sql.push(&format!(
+        "update tieout_cases c set state = 'closed', closed_at = {now_bound}, closed_run = r.id, \
+         resolution = e.ended from tieout_runs r, \
+         (select k.number, {LINE_CASE_ENDED} as ended from tieout_cases k \
+         left join tieout_lines l on l.file_id = {FILE} and l.position = {POSITION} \
+         where k.state = 'open' and k.subject_kind = 'line' and k.table_name = '' \
+         and ({MAY_HAVE_CASE}) is not true) e \
+         where r.id = {run} and r.state = 'running' and c.number = e.number \
+         and c.state = 'open' returning c.number"
+    ));
+    let closed = sql.fetch(&mut tx).await.map_err(failed(CLOSING))?;
+    let number = |row| sqlx::Row::try_get(row, 0);
+    let closed: sqlx::Result<Vec<i64>> = closed.iter().map(number).collect();
+    let closed = closed.map_err(failed(CLOSING))?;
+    end_outrun(&mut tx, run_id, &closed, now).await.map_err(failed(CLOSING))?;
+    tx.commit().await.map_err(failed(CLOSING))?;
+    Ok(u64::try_from(closed.len()).unwrap_or(u64::MAX))
+}
+
+/// Of a proposal that leaves a line as it is: notes that with the line, so that nobody is asked
+/// again. Of any other subject nothing happens.
+pub(super) fn leaving(proposal: i64) -> Sql {
+    let mut sql = Sql::default();
+    let proposal = sql.bind(proposal);
+    sql.push(&format!(
+        "update tieout_lines l set left_case = k.number \
+         from tieout_proposals p join tieout_cases k on k.number = p.case_number \
+         where p.number = {proposal} and l.file_id = {FILE} and l.position = {POSITION}"
+    ));
+    sql
+}

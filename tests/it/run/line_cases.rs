@@ -1,0 +1,148 @@
+//! Cases of settlement lines that no row has: what opens one, and what ends it.
+
+use super::files::{at_bank, bring, camt, credit, debit, with_bank};
+use super::people::{ONE_IS_ENOUGH, confirmed};
+use super::shop::{Engine, Shop, Words, on_both_databases};
+
+on_both_databases!(
+    money_that_no_row_explains_is_a_case_the_day_after,
+    a_case_of_a_line_ends_with_a_row,
+    a_case_of_a_line_that_is_left_stays_left,
+    the_account_says_which_lines_open_cases,
+);
+
+/// The bank's account with more of its settings.
+fn words(more: &str) -> Words {
+    let with_bank = with_bank();
+    let more = format!("{}{more}{ONE_IS_ENOUGH}", with_bank.more);
+    Words { more, ..with_bank }
+}
+
+/// A statement of so many days ago: a tag of no row's, the same that went out, an invoice's number,
+/// and no reference at all.
+fn statement(days: u64) -> String {
+    let bookings = [
+        credit(10_077, "pay_77"),
+        debit(10_078, "pay_78"),
+        credit(3_000, "INV-2026-11"),
+        credit(1_000, ""),
+    ];
+    let today = chrono::Utc::now().date_naive();
+    let day = today.checked_sub_days(chrono::Days::new(days)).unwrap();
+    camt("camt.053", "S1", &bookings).replace(&today.to_string(), &day.to_string())
+}
+
+/// The cases of lines, however they stand.
+async fn cases(shop: &Shop) -> Vec<String> {
+    shop.texts(
+        "select subject || ' ' || reason || ' ' || state || ' ' || currency || ' ' || \
+         cast(amount_minor as text) || ' ' || coalesce(account, '-') || ' ' || \
+         coalesce(resolution, '-') from tieout_cases where subject_kind = 'line' order by number",
+    )
+    .await
+}
+
+const OPEN: [&str; 2] = ["1:1 orphan open EUR 10077 bank -", "1:2 orphan open EUR 10078 bank -"];
+
+async fn money_that_no_row_explains_is_a_case_the_day_after(engine: Engine) {
+    let shop = Shop::open_with(engine, words("")).await;
+    bring(&shop, "today.xml", &statement(0), 0).await;
+    for _ in 0..3 {
+        shop.run().await.ended(0);
+    }
+    assert_eq!(cases(&shop).await, Vec::<String>::new(), "its row may still be written");
+    let shop = Shop::open_with(engine, words("")).await;
+    bring(&shop, "older.xml", &statement(2), 0).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.of_type("run_end")[0]["lines"]["cases"], 0, "nobody looked for its row before");
+    let dry = shop.run_with(&["--dry-run"]).await;
+    assert_eq!(dry.of_type("run_end")[0]["lines"]["cases"], 0);
+    assert_eq!(cases(&shop).await, Vec::<String>::new());
+    let ran = shop.run().await;
+    assert_eq!(ran.of_type("run_end")[0]["lines"]["cases"], 2);
+    assert_eq!(ran.of_type("run_end")[0]["cases_new"], 2);
+    assert_eq!(cases(&shop).await, OPEN);
+    let ran = shop.run().await;
+    assert_eq!(ran.of_type("run_end")[0]["lines"]["cases"], 0, "one open case per subject");
+    assert_eq!(cases(&shop).await, OPEN);
+    let shown = shop.tieout(&["cases", "show", "C-2"]).await.ended(0).stdout;
+    for part in [
+        "C-2  orphan  medium  -",
+        "subject   line 1:2",
+        "100.78 EUR went out on ",
+        "(line F1:2), and no row is known by `pay_78`",
+        "line      line ",
+        "of older.xml (file 1), movement",
+        "next      find out whose money it is.",
+        "tieout cases propose C-2 --as left --why TEXT",
+    ] {
+        let part = part.trim_end_matches('-');
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let shown = shop.tieout(&["cases", "show", "C-2", "--json"]).await.ended(0);
+    crate::support::events::check(&shown.stdout);
+    assert_eq!(shown.events()[0]["line"]["position"], 2);
+    let listed = shop.tieout(&["cases", "list"]).await.ended(0).stdout;
+    assert!(listed.contains("100.77 EUR  line 1:1"), "{listed}");
+    let refused = ["cases", "propose", "C-1", "--as", "succeeded", "--why", "x", "--dry-run"];
+    let refused = shop.tieout(&refused).await;
+    assert_ne!(refused.code, Some(0));
+    assert!(refused.stderr.contains("it can only be left as it is"), "{}", refused.stderr);
+    shop.check(false).await;
+}
+
+async fn a_case_of_a_line_ends_with_a_row(engine: Engine) {
+    let shop = Shop::open_with(engine, words("")).await;
+    bring(&shop, "older.xml", &statement(2), 0).await;
+    shop.run().await.ended(0);
+    shop.run().await.ended(0);
+    assert_eq!(cases(&shop).await, OPEN);
+    let proposed = ["cases", "propose", "C-1", "--as", "left", "--why", "no shop of ours"];
+    confirmed(&shop, &proposed).await.ended(0);
+    // One had been paid all the time; the other is decided by the same run that looks at it.
+    shop.insert(&[at_bank(77, "paid")]).await;
+    shop.run().await.ended(0);
+    let closed = "1:1 orphan closed EUR 10077 bank row 77 of payments has it";
+    assert_eq!(cases(&shop).await, [closed, OPEN[1]]);
+    let said = shop.texts("select state || ' ' || ended_why from tieout_proposals").await;
+    assert!(said[0].starts_with("rejected "), "{said:?}");
+    let shown = shop.tieout(&["cases", "show", "C-1"]).await.ended(0).stdout;
+    assert!(shown.contains("row 77 of payments has it"), "{shown}");
+    shop.check(false).await;
+}
+
+async fn a_case_of_a_line_that_is_left_stays_left(engine: Engine) {
+    let shop = Shop::open_with(engine, words("")).await;
+    bring(&shop, "older.xml", &statement(2), 0).await;
+    shop.run().await.ended(0);
+    shop.run().await.ended(0);
+    let proposed = ["cases", "propose", "C-2", "--as", "left", "--why", "a supplier's"];
+    confirmed(&shop, &proposed).await.ended(0);
+    confirmed(&shop, &["cases", "approve", "C-2", "--why", "so it is"]).await.ended(0);
+    let left = cases(&shop).await.remove(1);
+    assert!(left.starts_with("1:2 orphan closed EUR 10078 bank left as it is by "), "{left}");
+    shop.run().await.ended(0);
+    assert_eq!(cases(&shop).await, [OPEN[0].to_owned(), left]);
+    // The line knows it by itself: what becomes of the case is nothing to it.
+    let kept = "select cast(left_case as text) from tieout_lines where left_case is not null";
+    assert_eq!(shop.texts(kept).await, ["2"]);
+    shop.check(false).await;
+}
+
+async fn the_account_says_which_lines_open_cases(engine: Engine) {
+    for (setting, want) in [
+        ("line_cases = \"none\"\n", vec![]),
+        ("line_cases = \"named\"\n", vec!["1:1 orphan", "1:2 orphan"]),
+        (
+            "line_cases = \"all\"\n",
+            vec!["1:1 orphan", "1:2 orphan", "1:3 orphan", "1:4 reference_missing"],
+        ),
+    ] {
+        let shop = Shop::open_with(engine, words(setting)).await;
+        bring(&shop, "older.xml", &statement(2), 0).await;
+        shop.run().await.ended(0);
+        shop.run().await.ended(0);
+        assert_eq!(shop.open_cases().await, want, "{setting}");
+        shop.check(false).await;
+    }
+}
