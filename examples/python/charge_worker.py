@@ -16,6 +16,7 @@ import datetime
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import sys
@@ -23,16 +24,35 @@ import threading
 import time
 import urllib.parse
 
+
+
+def usage(why):
+    """Ends a call that cannot be meant so, before anything was done."""
+    print(f"{why}\n\n{__doc__}", file=sys.stderr)
+    sys.exit(2)
+
+
+def seconds(name, default):
+    value = os.environ.get(name, default)
+    if not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,6})?", value):
+        usage(f"{name}: expected a number of seconds, as {default}")
+    return float(value)
+
+
 TABLE = "charges"
 PSP = os.environ.get("PSP_URL", "https://api.stripe.com")
 CHANNEL = os.environ.get("CHARGE_CHANNEL", "status")
+if CHANNEL not in ("status", "outbox"):
+    usage("CHARGE_CHANNEL: expected status or outbox")
 # The status of a row that is handed back: with the outbox it does not move.
 HANDED_BACK = {"status": "retryable", "outbox": "processing"}[CHANNEL]
 
 # From the moment before an attempt is written to its send, in seconds: later, nothing is sent.
-SEND_WITHIN = float(os.environ.get("CHARGE_SEND_WITHIN", "5"))
+SEND_WITHIN = seconds("CHARGE_SEND_WITHIN", "5")
 # From its send until it is given up; both together stay far below in_flight_max (15 min).
-ANSWER_WITHIN = float(os.environ.get("CHARGE_ANSWER_WITHIN", "20"))
+ANSWER_WITHIN = seconds("CHARGE_ANSWER_WITHIN", "20")
+# Between looks where there is nothing to do.
+IDLE = seconds("CHARGE_IDLE", "1")
 # How often one attempt is sent where the PSP says that it did nothing.
 SENDS = 3
 
@@ -110,6 +130,10 @@ def open_database(url):
 # --------------------------------------------------------------------------- rule 1: one row
 
 
+class OtherAmount(Exception):
+    """The payment is intended already, and not so."""
+
+
 def intend(db, subscription, period, cents, currency, method):
     """The row of a payment: made once, and the same one ever after."""
     key = {"subscription": subscription, "period": period}
@@ -125,7 +149,7 @@ def intend(db, subscription, period, cents, currency, method):
         **key,
     )
     if tuple(found[1:]) != (cents, currency):
-        raise ValueError(f"{subscription} {period} is intended with another amount: {found}")
+        raise OtherAmount(f"{subscription} {period} is intended with another amount: {found}")
     return found[0]
 
 
@@ -271,7 +295,9 @@ def send(attempt):
         connection.request("POST", path, urllib.parse.urlencode(form), headers)
         response = connection.getresponse()
         return response.status, json.loads(response.read())
-    except (OSError, http.client.HTTPException, ValueError, AttributeError):
+    except Exception:
+        # An answer may break its reader in any way, and says nothing by that: nested too deep,
+        # longer than it says, no JSON.
         return None
     finally:
         if alarm:
@@ -291,11 +317,22 @@ def settle(db, attempt, answer):
     status, body = answer or (None, None)
     body = body if isinstance(body, dict) else {}
     error = body.get("error") if isinstance(body.get("error"), dict) else {}
-    if status == 200 and body.get("status") == "succeeded":
-        return end(db, attempt, "paid", reference=body["id"])
+    reference = body.get("id")
+    if status == 200 and body.get("status") == "succeeded" and is_text(reference):
+        return end(db, attempt, "paid", reference=reference)
     if status == 402 and error.get("type") == "card_error":
-        return end(db, attempt, "failed", code=error.get("decline_code") or error.get("code"))
+        codes = [error.get("decline_code"), error.get("code")]
+        return end(db, attempt, "failed", code=next(filter(is_text, codes), None))
     return "processing"
+
+
+# No zero byte and no half of a character, which JSON may escape; nor what ends a line.
+TEXT = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
+
+
+def is_text(value):
+    """Whether it is a text that a database can hold, on one line."""
+    return isinstance(value, str) and TEXT.fullmatch(value) is not None
 
 
 def end(db, attempt, status, reference=None, code=None):
@@ -335,11 +372,16 @@ def read_event(line):
     """The event of a line, as far as it is one."""
     try:
         # Not bytes: of those JSON would guess the encoding.
-        event = json.loads(line.decode("utf-8"))
+        event = json.loads(line.decode("utf-8"), parse_constant=no_json)
     except (ValueError, RecursionError):
         raise Refused("an event: expected one JSON object a line") from None
     checked(isinstance(event, dict), "an event", "a JSON object")
     return event
+
+
+def no_json(word):
+    """NaN and Infinity, which Python reads and JSON has not."""
+    raise ValueError(word)
 
 
 def checked(is_so, name, expected):
@@ -350,8 +392,15 @@ def checked(is_so, name, expected):
 def text(event, name):
     """A field of an event that a database can hold."""
     value = event.get(name)
-    # No zero byte and no half of a character, which JSON may escape; nor what ends a line.
-    checked(isinstance(value, str) and value.isprintable(), name, "a text")
+    checked(is_text(value), name, "a text")
+    return value
+
+
+def id_of(event):
+    """The event's own name, which is printed as one word."""
+    value = event.get("id")
+    is_word = isinstance(value, str) and re.fullmatch("[!-~]+", value)
+    checked(is_word, "id", "one word of ASCII")
     return value
 
 
@@ -363,13 +412,17 @@ def number(value, name, most):
 
 def row_of(event):
     key = text(event, "key")
-    checked(key.isascii() and key.isdigit() and len(key) < 20, "key", "the id of a row")
+    # As the database writes it: another writing of a number names no hand-back.
+    checked(re.fullmatch("[1-9][0-9]{0,18}", key), "key", "the id of a row")
     return number(int(key), "key", 2**63 - 1)
 
 
 def hand_back_of(event):
     hand_back = event.get("hand_back")
     checked(isinstance(hand_back, dict), "hand_back", "a JSON object")
+    for name in ("same_key_until", "not_before", "charge_before"):
+        if hand_back.get(name) is not None:
+            time_of(hand_back, name)
     return number(hand_back.get("number"), "hand_back.number", 2**31 - 1)
 
 
@@ -377,12 +430,17 @@ def reference_of(event):
     return None if event.get("psp_reference") is None else text(event, "psp_reference")
 
 
-def decided_at(event):
-    at = text(event, "decided_at")
+TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)\.\d{6}Z", re.ASCII)
+
+
+def time_of(event, name):
+    at = event.get(name)
+    found = TIME.fullmatch(at) if isinstance(at, str) else None
+    checked(found, name, "a time as tieout writes it")
     try:
-        datetime.datetime.strptime(at, "%Y-%m-%dT%H:%M:%S.%fZ")
+        datetime.datetime(*map(int, found.groups()))
     except ValueError:
-        raise Refused("decided_at: expected a time as tieout writes it") from None
+        raise Refused(f"{name}: expected a time that there is") from None
     return at
 
 
@@ -390,11 +448,12 @@ def on_event(db, event):
     """Does what an event says, once, however often it is delivered."""
     schema = event.get("schema")
     checked(schema == "tieout.event/1", "schema", f"tieout.event/1, and it is {schema!r}")
-    text(event, "id")
+    id_of(event)
     kind = text(event, "type")
     if text(event, "table") != TABLE:
         return "another table's"
     row = row_of(event)
+    decided_at = time_of(event, "decided_at")
     if kind == "transaction.retryable":
         handed_back = hand_back_of(event)
         attempt = take_handed_back(db, row, handed_back)
@@ -416,7 +475,7 @@ def on_event(db, event):
             "update charges set status = 'failed', decline_code = %(reason)s "
             "where id = %(id)s and status = 'processing' "
             f"and last_attempted_at < {moment(db, '%(decided_at)s')} returning id",
-            id=row, reason=text(event, "reason"), decided_at=decided_at(event),
+            id=row, reason=text(event, "reason"), decided_at=decided_at,
         )
         return "failed" if done else "no news"
     checked(kind == "transaction.review", "type", "one that this worker knows")
@@ -466,12 +525,13 @@ def work(db, what):
         if done:
             print(*done, flush=True)
         else:
-            time.sleep(float(os.environ.get("CHARGE_IDLE", "1")))
+            time.sleep(IDLE)
 
 
 def events(db):
     """What is printed was handled. Exit 75: again later; 65: not this one, however often."""
-    for line in sys.stdin.buffer:
+    # Where it is closed there is none, and so no event.
+    for line in sys.stdin.buffer if sys.stdin else ():
         try:
             event = read_event(line)
             print(event.get("id"), on_event(db, event), flush=True)
@@ -487,14 +547,34 @@ def events(db):
 def main(words):
     command, rest = (words or [""])[0], words[1:]
     if command not in ("intend", "work", "events"):
-        print(__doc__, file=sys.stderr)
-        return 2
-    db = open_database(os.environ["DATABASE_URL"])
+        usage("expected intend, work or events")
+    if not os.environ.get("DATABASE_URL"):
+        usage("DATABASE_URL: expected postgres://… or sqlite:FILE")
     if command == "intend":
-        subscription, period, cents, currency, method = rest
-        print(intend(db, subscription, period, int(cents), currency, method))
-        return 0
+        return main_intend(rest)
+    if not os.environ.get("STRIPE_KEY"):
+        usage("STRIPE_KEY: expected the key that charges")
+    if rest and (command, rest) not in (("work", ["new"]), ("work", ["handbacks"])):
+        usage("expected work, work new, work handbacks or events, and no other word")
+    db = open_database(os.environ["DATABASE_URL"])
     return work(db, rest[0] if rest else "both") if command == "work" else events(db)
+
+
+def main_intend(words):
+    if len(words) != 5 or not all(map(is_text, words)):
+        usage("intend: expected its five words, each a text")
+    subscription, period, cents, currency, method = words
+    if not re.fullmatch("[1-9][0-9]{0,17}", cents):
+        usage("intend: expected CENTS as a whole number from 1")
+    if not re.fullmatch("[A-Za-z]{3}", currency):
+        usage("intend: expected CURRENCY as three letters, as EUR")
+    db = open_database(os.environ["DATABASE_URL"])
+    try:
+        print(intend(db, subscription, period, int(cents), currency, method))
+    except OtherAmount as why:
+        print(why, file=sys.stderr)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":

@@ -14,22 +14,37 @@
 require "date"
 require "json"
 require "net/http"
-require "openssl"
 require "timeout"
 require "uri"
-require "zlib"
 
 module Charges
+  # Ends a call that cannot be meant so, before anything was done.
+  def self.usage(why)
+    words = File.readlines(__FILE__, encoding: "UTF-8")[3, 9].map { |line| line.sub(/^# ?/, "") }
+    warn why, "", words.join
+    exit 2
+  end
+
+  def self.seconds(name, default)
+    value = ENV.fetch(name, default)
+    return Float(value) if value.match?(/\A[0-9]{1,6}(\.[0-9]{1,6})?\z/)
+
+    usage "#{name}: expected a number of seconds, as #{default}"
+  end
+
   TABLE = "charges"
   PSP = ENV.fetch("PSP_URL", "https://api.stripe.com")
   CHANNEL = ENV.fetch("CHARGE_CHANNEL", "status")
+  usage "CHARGE_CHANNEL: expected status or outbox" unless %w[status outbox].include?(CHANNEL)
   # The status of a row that is handed back: with the outbox it does not move.
   HANDED_BACK = { "status" => "retryable", "outbox" => "processing" }.fetch(CHANNEL)
 
   # From the moment before an attempt is written to its send, in seconds: later, nothing is sent.
-  SEND_WITHIN = Float(ENV.fetch("CHARGE_SEND_WITHIN", "5"))
+  SEND_WITHIN = seconds("CHARGE_SEND_WITHIN", "5")
   # From its send until it is given up; both together stay far below in_flight_max (15 min).
-  ANSWER_WITHIN = Float(ENV.fetch("CHARGE_ANSWER_WITHIN", "20"))
+  ANSWER_WITHIN = seconds("CHARGE_ANSWER_WITHIN", "20")
+  # Between looks where there is nothing to do.
+  IDLE = seconds("CHARGE_IDLE", "1")
   # How often one attempt is sent where the PSP says that it did nothing.
   SENDS = 3
 
@@ -41,6 +56,9 @@ module Charges
 
   # What is no event of ours, however often it comes.
   class Refused < StandardError; end
+
+  # The payment is intended already, and not so.
+  class OtherAmount < StandardError; end
 
   # -------------------------------------------------------------------------- the database
 
@@ -141,7 +159,7 @@ module Charges
                         subscription:, period:)
     return id if found == [cents, currency]
 
-    raise ArgumentError, "#{subscription} #{period} is intended with another amount: #{found}"
+    raise OtherAmount, "#{subscription} #{period} is intended with another amount: #{found}"
   end
 
   # ------------------------------------------------- rule 3: committed before every send
@@ -247,6 +265,7 @@ module Charges
   # One send: its status and its JSON, or nil. Whatever is no clear answer is none.
   def self.send_once(attempt)
     place = URI(PSP)
+    call = request(attempt)
     http = Net::HTTP.new(place.host, place.port, nil)
     http.use_ssl = place.scheme == "https"
     http.max_retries = 0 # who sends again by himself writes nothing before it
@@ -257,10 +276,13 @@ module Charges
     return nil if clock - attempt.started > SEND_WITHIN
 
     # The time-outs are of each step; this one is of them all.
-    response = Timeout.timeout(ANSWER_WITHIN) { http.request(request(attempt)) }
+    response = Timeout.timeout(ANSWER_WITHIN) { http.request(call) }
     [response.code.to_i, JSON.parse(response.body)]
-  rescue SystemCallError, IOError, SocketError, Timeout::Error, OpenSSL::SSL::SSLError,
-         Net::ProtocolError, Net::HTTPBadResponse, JSON::ParserError, TypeError, Zlib::Error
+  rescue StandardError
+    # An answer may break its reader in any way, and says nothing by that: nested too deep, longer
+    # than it says, no JSON. What is ours to get wrong is done by now.
+    raise unless call
+
     nil
   ensure
     http.finish if http&.started?
@@ -291,13 +313,22 @@ module Charges
     status, body = answer
     body = {} unless body.is_a?(Hash)
     error = body["error"].is_a?(Hash) ? body["error"] : {}
-    if status == 200 && body["status"] == "succeeded"
+    if status == 200 && body["status"] == "succeeded" && text?(body["id"])
       finish(db, attempt, "paid", reference: body["id"])
     elsif status == 402 && error["type"] == "card_error"
-      finish(db, attempt, "failed", code: error["decline_code"] || error["code"])
+      codes = error.values_at("decline_code", "code")
+      finish(db, attempt, "failed", code: codes.find { |code| text?(code) })
     else
       "processing"
     end
+  end
+
+  # No zero byte and no half of a character, which JSON may escape; nor what ends a line.
+  TEXT = /\A[^\u0000-\u001f\u007f-\u009f\u2028\u2029]+\z/
+
+  # Whether it is a text that a database can hold, on one line.
+  def self.text?(value)
+    value.is_a?(String) && value.valid_encoding? && value.match?(TEXT)
   end
 
   # Only while the attempt is still the row's own.
@@ -321,11 +352,15 @@ module Charges
     found && JSON.parse(found[0])
   end
 
+  # Strings as JSON has them, and no slash beside them: the parser takes comments and other escapes.
+  STRICT = %r{\A(?>[^"/]+|"(?>[^"\\]+|\\(?:["\\/bfnrt]|u\h{4}))*+")*+\z}
+
   # The event of a line, as far as it is one.
   def self.read_event(line)
     # Whatever the locale is, JSON is UTF-8.
     text = line.dup.force_encoding(Encoding::UTF_8)
     checked(text.valid_encoding?, "a line", "UTF-8")
+    checked(text.match?(STRICT), "an event", "one JSON object a line")
     JSON.parse(text).tap { |event| checked(event.is_a?(Hash), "an event", "a JSON object") }
   rescue JSON::ParserError, EncodingError
     raise Refused, "an event: expected one JSON object a line"
@@ -337,11 +372,15 @@ module Charges
 
   # A field of an event that a database can hold.
   def self.text(event, name)
-    value = event[name]
-    # No zero byte and no half of a character, which JSON may escape; nor what ends a line.
-    is_text = value.is_a?(String) && value.valid_encoding? && value.match?(/\A[[:print:]]*\z/)
-    checked(is_text, name, "a text")
-    value
+    checked(text?(event[name]), name, "a text")
+    event[name]
+  end
+
+  # The event's own name, which is printed as one word.
+  def self.id_of(event)
+    id = event["id"]
+    checked(text?(id) && id.match?(/\A[!-~]+\z/), "id", "one word of ASCII")
+    id
   end
 
   def self.number(value, name, most)
@@ -351,13 +390,17 @@ module Charges
 
   def self.row_of(event)
     key = text(event, "key")
-    checked(key.match?(/\A[0-9]{1,19}\z/), "key", "the id of a row")
+    # As the database writes it: another writing of a number names no hand-back.
+    checked(key.match?(/\A[1-9][0-9]{0,18}\z/), "key", "the id of a row")
     number(key.to_i, "key", (2**63) - 1)
   end
 
   def self.hand_back_of(event)
     hand_back = event["hand_back"]
     checked(hand_back.is_a?(Hash), "hand_back", "a JSON object")
+    %w[same_key_until not_before charge_before].each do |name|
+      time_of(hand_back, name) unless hand_back[name].nil?
+    end
     number(hand_back["number"], "hand_back.number", (2**31) - 1)
   end
 
@@ -365,27 +408,33 @@ module Charges
     event["psp_reference"].nil? ? nil : text(event, "psp_reference")
   end
 
-  def self.decided_at(event)
-    at = text(event, "decided_at")
-    DateTime.strptime(at, "%Y-%m-%dT%H:%M:%S.%NZ")
+  TIME = /\A([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})\.[0-9]{6}Z\z/
+
+  def self.time_of(event, name)
+    at = event[name]
+    found = text?(at) && TIME.match(at)
+    checked(found, name, "a time as tieout writes it")
+    year, month, day, hour, minute, second = found.captures.map { |digits| Integer(digits, 10) }
+    is_day = year.positive? && Date.valid_date?(year, month, day, Date::GREGORIAN)
+    is_time = is_day && hour < 24 && minute < 60 && second < 60
+    checked(is_time, name, "a time that there is")
     at
-  rescue Date::Error
-    raise Refused, "decided_at: expected a time as tieout writes it"
   end
 
   # Does what an event says, once, however often it is delivered.
   def self.on_event(db, event)
     schema = event["schema"]
     checked(schema == "tieout.event/1", "schema", "tieout.event/1, and it is #{schema.inspect}")
-    text(event, "id")
+    id_of(event)
     kind = text(event, "type")
     return "another table's" unless text(event, "table") == TABLE
 
     id = row_of(event)
+    decided_at = time_of(event, "decided_at")
     case kind
     when "transaction.retryable" then on_hand_back(db, id, hand_back_of(event))
     when "transaction.succeeded" then on_success(db, id, reference_of(event))
-    when "transaction.failed" then on_failure(db, id, text(event, "reason"), decided_at(event))
+    when "transaction.failed" then on_failure(db, id, text(event, "reason"), decided_at)
     else
       checked(kind == "transaction.review", "type", "one that this worker knows")
       "a person looks at it"
@@ -444,7 +493,7 @@ module Charges
   def self.work(db, what)
     loop do
       done = work_once(db, what)
-      done ? puts(done.join(" ")) : sleep(Float(ENV.fetch("CHARGE_IDLE", "1")))
+      done ? puts(done.join(" ")) : sleep(IDLE)
     end
   end
 
@@ -466,17 +515,38 @@ module Charges
   def self.main(words)
     $stdout.sync = true
     command, *rest = words
-    case command
-    when "intend"
-      subscription, period, cents, currency, method = rest
-      open { |db| puts intend(db, subscription, period, Integer(cents, 10), currency, method) }
-      0
-    when "work" then open { |db| work(db, rest.first || "both") }
-    when "events" then open { |db| events(db) }
-    else
-      warn File.readlines(__FILE__)[3, 9].map { |line| line.sub(/^# ?/, "") }.join
-      2
+    usage "expected intend, work or events" unless %w[intend work events].include?(command)
+    needed("DATABASE_URL", "postgres://… or sqlite:FILE")
+    return main_intend(rest) if command == "intend"
+
+    needed("STRIPE_KEY", "the key that charges")
+    unless rest.empty? || (command == "work" && [%w[new], %w[handbacks]].include?(rest))
+      usage "expected work, work new, work handbacks or events, and no other word"
     end
+    open { |db| command == "work" ? work(db, rest.first || "both") : events(db) }
+  end
+
+  def self.needed(name, what)
+    usage "#{name}: expected #{what}" if ENV.fetch(name, "").empty?
+  end
+
+  def self.main_intend(words)
+    words = words.map { |word| word.dup.force_encoding(Encoding::UTF_8) }
+    unless words.length == 5 && words.all? { |word| text?(word) }
+      usage "intend: expected its five words, each a text"
+    end
+    subscription, period, cents, currency, method = words
+    unless cents.match?(/\A[1-9][0-9]{0,17}\z/)
+      usage "intend: expected CENTS as a whole number from 1"
+    end
+    unless currency.match?(/\A[A-Za-z]{3}\z/)
+      usage "intend: expected CURRENCY as three letters, as EUR"
+    end
+    open { |db| puts intend(db, subscription, period, Integer(cents, 10), currency, method) }
+    0
+  rescue OtherAmount => why
+    warn why.message
+    1
   end
 end
 

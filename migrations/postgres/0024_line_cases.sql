@@ -1,7 +1,8 @@
 -- Money of a settlement file that no row explains has a case of its own.
 
--- The case that a person left the line by: it asks nobody again, whatever becomes of that case.
-alter table tieout_lines add column left_case bigint;
+-- What its case says: the reason that the open one has, or `left`, once a person left it as it is,
+-- whatever became of that case since. Null: it has none.
+alter table tieout_lines add column cased text;
 
 -- Like a row's, a line's case is closed by a run, which knows what the line came to.
 create or replace function tieout_case_close_guard() returns trigger language plpgsql

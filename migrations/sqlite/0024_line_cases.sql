@@ -1,4 +1,5 @@
 -- Money of a settlement file that no row explains has a case of its own.
 
--- The case that a person left the line by: it asks nobody again, whatever becomes of that case.
-alter table tieout_lines add column left_case integer;
+-- What its case says: the reason that the open one has, or `left`, once a person left it as it is,
+-- whatever became of that case since. Null: it has none.
+alter table tieout_lines add column cased text;

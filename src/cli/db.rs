@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::model::count::counted;
 use crate::run::error::store_exit;
 use crate::store::driver::Driver;
-use crate::store::error::{StoreError, StoreErrorClass};
+use crate::store::error::{StoreError, StoreErrorClass, off_path};
 use crate::store::inspect::Inspect;
 
 /// For `--help`.
@@ -64,7 +64,7 @@ pub async fn run<D: Driver + Inspect>(
     let before = db.schema_state().await.map_err(|e| Failure::store(&e))?;
     match command {
         Command::Prune(options) => {
-            require(before)?;
+            require(before, db).await?;
             prune::run(options, common, db).await
         }
         Command::Roles(options) => roles(options, common, config, db).await,
@@ -73,10 +73,7 @@ pub async fn run<D: Driver + Inspect>(
             if found > wanted {
                 return Err(Failure::store(&StoreError::SchemaAhead { found, wanted }));
             }
-            let elsewhere = match found {
-                0 => db.server().await.map_err(|e| Failure::store(&e))?.elsewhere,
-                _made => Vec::new(),
-            };
+            let elsewhere = elsewhere(found, db).await?;
             db.migrate().await.map_err(|e| not_migrated(&e))?;
             if !elsewhere.is_empty() {
                 out::stderr(&format!(
@@ -94,14 +91,20 @@ pub async fn run<D: Driver + Inspect>(
         }
         Command::Status(options) => {
             let (found, wanted) = before;
+            let elsewhere = elsewhere(found, db).await?;
             let word = match found.cmp(&wanted) {
-                std::cmp::Ordering::Equal => "as this version needs them",
-                std::cmp::Ordering::Less => "older than this version: run `tieout db migrate`",
-                std::cmp::Ordering::Greater => "newer than this version: install the newer tieout",
+                std::cmp::Ordering::Equal => "as this version needs them".to_owned(),
+                std::cmp::Ordering::Less if !elsewhere.is_empty() => off_path(&elsewhere),
+                std::cmp::Ordering::Less => {
+                    "older than this version: run `tieout db migrate`".to_owned()
+                }
+                std::cmp::Ordering::Greater => {
+                    "newer than this version: install the newer tieout".to_owned()
+                }
             };
-            tell(common, before, word);
+            tell(common, before, &word);
             if options.check {
-                require(before)?;
+                require(before, db).await?;
             }
             Ok(Exit::Ok)
         }
@@ -120,11 +123,20 @@ fn not_migrated(error: &StoreError) -> Failure {
     Failure::of(error, store_exit(error), Some(hint.to_owned()))
 }
 
-fn require((found, wanted): (i64, i64)) -> Result<(), Failure> {
+/// Where no table of tieout's was found: the schemas that have some all the same.
+async fn elsewhere<D: Driver + Inspect>(found: i64, db: &D) -> Result<Vec<String>, Failure> {
+    match found {
+        0 => Ok(db.server().await.map_err(|e| Failure::store(&e))?.elsewhere),
+        _made => Ok(Vec::new()),
+    }
+}
+
+async fn require<D: Driver + Inspect>((found, wanted): (i64, i64), db: &D) -> Result<(), Failure> {
     match found.cmp(&wanted) {
         std::cmp::Ordering::Equal => Ok(()),
         std::cmp::Ordering::Less => {
-            Err(Failure::store(&StoreError::SchemaBehind { found, wanted }))
+            let elsewhere = elsewhere(found, db).await?;
+            Err(Failure::store(&StoreError::SchemaBehind { found, wanted, elsewhere }))
         }
         std::cmp::Ordering::Greater => {
             Err(Failure::store(&StoreError::SchemaAhead { found, wanted }))

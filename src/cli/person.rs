@@ -2,12 +2,19 @@
 
 use crate::config::{names, variable};
 
-/// The user's name; who called sudo stands behind it.
+/// The user's name; who called sudo to become root stands behind it.
 pub fn name() -> String {
     let id = rustix::process::getuid().as_raw();
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let name = name_of(&users, id).unwrap_or_else(|| format!("uid {id}"));
-    match variable(names::SUDO_USER).filter(|sudo| *sudo != name) {
+    let is_root = rustix::process::geteuid().is_root();
+    with_sudo(name, is_root, variable(names::SUDO_USER))
+}
+
+/// Anybody may set a variable of his own processes: it is believed of root's, for which sudo sets
+/// it.
+fn with_sudo(name: String, is_root: bool, sudo: Option<String>) -> String {
+    match sudo.filter(|sudo| is_root && *sudo != name) {
         Some(sudo) => format!("{name}, by sudo of {}", one_line(&sudo)),
         None => name,
     }
@@ -38,5 +45,17 @@ mod tests {
         assert_eq!(name_of(users, 0).as_deref(), Some("root"));
         assert_eq!(name_of(users, 7), None);
         assert_eq!(one_line("ma\nra"), "mara");
+    }
+
+    #[test]
+    fn nobody_but_root_is_said_to_have_come_by_sudo() {
+        for (name, is_root, sudo, want) in [
+            ("root", true, Some("ma\nra"), "root, by sudo of mara"),
+            ("root", true, Some("root"), "root"),
+            ("root", true, None, "root"),
+            ("eve", false, Some("mara"), "eve"),
+        ] {
+            assert_eq!(with_sudo(name.to_owned(), is_root, sudo.map(str::to_owned)), want);
+        }
     }
 }

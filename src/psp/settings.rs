@@ -63,7 +63,8 @@ pub struct Ours {
 pub enum LineCases {
     /// None: they stand in `exceptions.csv` alone.
     None,
-    /// Those with a text that could be the tag of a row, or of several.
+    /// Those that name a row, or whose text only a row's tag has: of a PSP's file any that the
+    /// tag's template reads, of a bank's one with letters or digits of the template's, or a UUID.
     #[default]
     Named,
     /// Every one that is a single payment's.
@@ -157,7 +158,7 @@ pub struct AccountSettings {
     #[serde(default)]
     pub ca_file: Option<PathBuf>,
     /// Which lines of its settlement files open a case where no row has them the day after they
-    /// were booked: `none`, `named` (a text of theirs could be a row's tag) or `all`.
+    /// were booked: `none`, `named` (they name a row, or have what only a row's tag has) or `all`.
     #[serde(default)]
     pub line_cases: LineCases,
 }

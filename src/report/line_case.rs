@@ -25,7 +25,8 @@ pub fn facts(line: &StoredLine) -> Vec<String> {
         Direction::Credit => "came in",
         Direction::Debit => "went out",
     };
-    let amount = line.amount.map_or_else(|| "no amount".to_owned(), |money| money.to_string());
+    let money = line.gross.or(line.amount);
+    let amount = money.map_or_else(|| "no amount".to_owned(), |money| money.to_string());
     let kind = line.kind.as_str().replace('_', " ");
     let day = |label: &str, day: Option<chrono::NaiveDate>| day.map(|day| format!("{label} {day}"));
     let days = [day("booked", line.booked_on), day("value", line.value_on)];
@@ -34,6 +35,8 @@ pub fn facts(line: &StoredLine) -> Vec<String> {
         format!("line {} of {} (file {}), {kind}", line.file_line, line.file_name, line.place.file),
         [vec![format!("{amount} {way}")], days].concat().join(", "),
     ];
+    let after = line.amount.filter(|net| Some(*net) != money);
+    facts.extend(after.map(|net| format!("{net} after fees")));
     let named = |label: &str, text: Option<&String>| text.map(|text| format!("{label} {text}"));
     facts.extend(named("tag", line.tag.as_ref()));
     facts.extend(named("at the PSP", line.psp_reference.as_ref()));
@@ -45,18 +48,23 @@ pub fn facts(line: &StoredLine) -> Vec<String> {
     facts
 }
 
-/// What ends it, for the person who reads it.
-pub fn next(reason: Reason, case: i64) -> String {
-    let leave = format!("tieout cases propose C-{case} --as left --why TEXT");
+/// What ends it, for the person who reads it; where that is nothing else, it is left as it is.
+pub fn advice(reason: Reason) -> &'static str {
     match reason {
-        Reason::TagUnusable => format!(
+        Reason::TagUnusable => {
             "give just one of the rows the tag or reference that the line has: the next run \
-             matches it, and the case closes by itself. Where none of them is meant: {leave}"
-        ),
-        _unknown => format!(
+             matches it, and the case closes by itself. Where none of them is meant, leave it as \
+             it is"
+        }
+        Reason::Returned => {
+            "find out what it took back or gave back. Where the shop's refund is missing, write \
+             it: the next run matches it, and the case closes by itself. Where it is no row's of \
+             these tables, leave it as it is"
+        }
+        _unknown => {
             "find out whose money it is. Where the shop's row is missing or has another tag, write \
              or mend it: the next run matches it, and the case closes by itself. Where it is no \
-             payment of these tables: {leave}"
-        ),
+             payment of these tables, leave it as it is"
+        }
     }
 }

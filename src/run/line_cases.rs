@@ -1,43 +1,49 @@
 //! Cases of lines that no row has: money that nothing of the shop's explains is for a person.
 //!
-//! One is opened as a run looks at the line for the second time and no row came in the day since it
-//! was booked; it closes by itself once a row has the line. A bank account sees more than the
-//! shop's payments, so that by default only what could be a tag of its rows is somebody's to ask.
+//! One is opened as a run looks at the line for the second time, on the day after its booking or
+//! later; it closes by itself once a row has the line. A bank account sees more than the shop's
+//! payments, so that by default only what could be a tag of its rows is somebody's to ask.
 
-use chrono::TimeDelta;
+use std::collections::HashMap;
 
-use crate::model::money::Money;
+use chrono::NaiveDate;
+
 use crate::model::reason::Reason;
 use crate::model::settlement::{Direction, LineKind, TagKind};
-use crate::model::time::{Instant, earlier};
 use crate::psp::settings::LineCases;
 use crate::run::books::Books;
 use crate::run::error::{Doing as _, RunError};
 use crate::run::match_lines::is_of;
 use crate::run::scene::Scene;
-use crate::store::files::{FileDriver as _, LineCase, OpenLine};
+use crate::store::files::{FileDriver as _, LEFT, LineCase, LineMark, LinePlace, OpenLine};
 use crate::store::source_table::{Column, SourceTable, TypeClass};
 use crate::store::template::{Piece, Template};
-
-/// A row may be written a little after its money was booked.
-const ROW_WITHIN: TimeDelta = TimeDelta::days(1);
 
 /// A tag that could be read in more ways is of a template that anything fits.
 const READINGS: usize = 8;
 
-/// Opens the cases of those of these lines that need one.
+/// Opens the cases of those of these lines that need one: `marks` says why no row has them.
 pub async fn open(
     scene: &Scene<'_>,
     account: &str,
-    alone: &[(&OpenLine, Reason)],
+    lines: &[OpenLine],
+    marks: &[LineMark],
     books: &mut Books,
 ) -> Result<(), RunError> {
-    let now = scene.clock.now();
     let wanted = scene.accounts.get(account).map(|open| open.setup.settings.line_cases);
     let Some(wanted) = wanted.filter(|wanted| *wanted != LineCases::None) else { return Ok(()) };
-    let waited = alone.iter().filter(|(line, _)| has_waited(line, now));
-    let cases: Vec<LineCase> = waited
-        .filter_map(|(line, reason)| case_of(&scene.tables, account, line, *reason, wanted))
+    let now = scene.clock.now();
+    // PSPs date their lines by UTC, and banks by their own days: over is what is over by both.
+    let own = now.with_timezone(&scene.setup.business_timezone).date_naive();
+    let today = own.min(now.date_naive());
+    let reason_of = |mark: &LineMark| Reason::parse(mark.reason.as_deref()?);
+    let open = marks.iter().filter(|mark| mark.row.is_none());
+    let reasons: HashMap<LinePlace, Reason> =
+        open.filter_map(|mark| Some((mark.place, reason_of(mark)?))).collect();
+    let alone = lines.iter().filter_map(|line| Some((line, *reasons.get(&line.place)?)));
+    let cases: Vec<LineCase> = alone
+        .filter(|(line, reason)| has_waited(line, today) && !is_cased(line, *reason))
+        .filter_map(|(line, reason)| case_of(&scene.tables, account, line, reason, wanted))
         .collect();
     if cases.is_empty() {
         return Ok(());
@@ -54,11 +60,15 @@ pub async fn close(scene: &Scene<'_>) -> Result<(), RunError> {
     closed.doing("closing cases of lines").map(|_| ())
 }
 
-/// Whether an earlier run looked for its row, and the day in which that may still be written is
-/// over.
-fn has_waited(line: &OpenLine, now: Instant) -> bool {
-    let last = earlier(now, ROW_WITHIN).date_naive();
-    line.reason.is_some() && line.booked_on.is_none_or(|day| day <= last)
+/// Whether an earlier run looked for its row, and the day of its booking, in which that may still
+/// be written, is over.
+fn has_waited(line: &OpenLine, today: NaiveDate) -> bool {
+    line.reason.is_some() && line.booked_on.is_none_or(|day| day < today)
+}
+
+/// Whether its case says so already, or a person left it as it is.
+fn is_cased(line: &OpenLine, reason: Reason) -> bool {
+    line.cased.as_deref().is_some_and(|said| said == LEFT || said == reason.as_str())
 }
 
 fn case_of(
@@ -70,7 +80,7 @@ fn case_of(
 ) -> Option<LineCase> {
     let could_be = tags_of(line).into_iter().find(|tag| is_of_a_row(tables, account, line, tag));
     let is_wanted = match reason {
-        Reason::TagUnusable => true,
+        Reason::TagUnusable | Reason::Returned => true,
         Reason::Orphan => could_be.is_some() || wanted == LineCases::All,
         Reason::ReferenceMissing => wanted == LineCases::All,
         _of_a_row => false,
@@ -81,7 +91,7 @@ fn case_of(
         reason,
         text: text_of(line, reason, named),
         account: account.to_owned(),
-        money: line.amount,
+        money: line.gross.or(line.amount),
     })
 }
 
@@ -105,9 +115,11 @@ fn is_of_a_row(tables: &[SourceTable], account: &str, line: &OpenLine, tag: &str
         let Some(template) = table.tag_template(account) else { return false };
         let columns = template.columns().filter_map(|name| table.cell(name));
         let columns: Vec<&Column> = columns.filter_map(|cell| table.cells.get(cell)).collect();
-        let readings = template.readings(tag, READINGS).unwrap_or_default();
-        readings.iter().any(|values| {
-            let fit = columns.iter().zip(values).all(|(column, value)| fits(&column.class, value));
+        // Banks write capitals, and some nothing else.
+        let spellings = [tag.to_owned(), tag.to_lowercase(), tag.to_uppercase()];
+        let readings = spellings.iter().filter_map(|tag| template.readings(tag, READINGS));
+        readings.flatten().any(|values| {
+            let fit = columns.iter().zip(&values).all(|(column, text)| fits(&column.class, text));
             fit && (!is_banks || is_telling(template) || values.iter().any(|value| is_uuid(value)))
         })
     })
@@ -137,7 +149,10 @@ fn is_uuid(text: &str) -> bool {
 }
 
 fn text_of(line: &OpenLine, reason: Reason, named: Option<&str>) -> String {
-    let amount = line.amount.map_or_else(|| "money".to_owned(), |money: Money| money.to_string());
+    let money = line.gross.or(line.amount);
+    let amount = money.map_or_else(|| "money".to_owned(), |money| money.to_string());
+    let net = line.amount.filter(|net| Some(*net) != money);
+    let net = net.map(|net| format!(", {net} after fees")).unwrap_or_default();
     let way = match line.direction {
         Direction::Credit => "came in",
         Direction::Debit => "went out",
@@ -147,7 +162,10 @@ fn text_of(line: &OpenLine, reason: Reason, named: Option<&str>) -> String {
         (Reason::TagUnusable, Some(tag)) => format!("several rows could be meant by `{tag}`"),
         (Reason::TagUnusable, None) => "several rows could be meant".to_owned(),
         (Reason::Orphan, Some(tag)) => format!("no row is known by `{tag}`"),
+        (Reason::Returned, _) => "the row that it names moves money the other way, or nothing was \
+                                  booked before that it could have taken back"
+            .to_owned(),
         _unnamed => "it names no row".to_owned(),
     };
-    format!("{amount} {way}{day} (line F{}), and {why}", line.place)
+    format!("{amount} {way}{day} (line F{}{net}), and {why}", line.place)
 }

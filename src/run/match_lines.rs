@@ -143,7 +143,7 @@ pub async fn match_lines(
 
 /// Lines of an account that are matched and written together, with the rows that they pay.
 struct Chunk<'s> {
-    lines: usize,
+    lines: &'s [OpenLine],
     found: FoundOut<'s>,
     ready: Vec<Ready<'s>>,
 }
@@ -167,7 +167,7 @@ impl<'s> Matching<'s> {
         let Self { scene, account, storing, refused } = *self;
         let found = Box::pin(match_some(scene, account, lines, storing, refused)).await?;
         let ready = Box::pin(at_once.decide(scene, account, &found.named)).await?;
-        Ok(Some(Chunk { lines: lines.len(), found, ready }))
+        Ok(Some(Chunk { lines, found, ready }))
     }
 
     /// Writes it.
@@ -182,9 +182,9 @@ impl<'s> Matching<'s> {
         let Chunk { lines, mut found, ready } = chunk;
         // Not before the lines that came first are written: a payout has one booking.
         Box::pin(found.mark_alone(scene, account)).await?;
-        write(scene, books, lines, &found, tell).await?;
+        write(scene, books, lines.len(), &found, tell).await?;
         if !scene.options.dry_run && scene.options.ids.is_none() {
-            line_cases::open(scene, account, &found.alone, books).await?;
+            line_cases::open(scene, account, lines, &found.marks, books).await?;
         }
         let woken = wake(scene, account, &found.named).await?;
         look_at_cases(scene, account, &found, books, tell).await?;

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 use crate::model::time::parse_span;
-use crate::secret::{EnvLookup, KeySource};
+use crate::secret::{EnvLookup, KeySource, SecretError};
 use crate::sinks::Down;
 
 /// The kinds of events that there are.
@@ -47,7 +47,8 @@ pub struct DeliverySettings {
     #[serde(default = "default_after_run", deserialize_with = "span")]
     #[schemars(with = "String")]
     pub after_run: TimeDelta,
-    /// How long a sink that took nothing is left alone at first; it doubles from there …
+    /// How long, at most, a sink that took nothing is left alone at first, and at least a
+    /// tenth of it; it doubles from there …
     #[serde(default = "default_backoff_first", deserialize_with = "span")]
     #[schemars(with = "String")]
     pub backoff_first: TimeDelta,
@@ -307,21 +308,72 @@ impl Place {
     pub async fn resolve(&self, env: &EnvLookup, schemes: &[&str]) -> Result<Url, Down> {
         let text = match &self.address {
             Address::Written(SinkAddress(text)) => text.clone(),
-            Address::Named(source) => source.read(env).await?.expose().to_owned(),
+            Address::Named(source) => {
+                let read = source.read(env).await;
+                read.map_err(|error| Down::config(unread(&error)))?.expose().to_owned()
+            }
         };
         url_of(&text, schemes).map_err(Down::config)
     }
 }
 
+/// Why there is no address, in the words of one: who reads secrets speaks of keys.
+fn unread(error: &SecretError) -> String {
+    match error {
+        SecretError::NotSet(name) => {
+            format!("the environment variable {name}, which should hold the address, is not set")
+        }
+        SecretError::File { path, why } => {
+            format!("{}, which should hold the address, could not be read: {why}", path.display())
+        }
+        SecretError::Run { program, source } => {
+            format!("`{program}`, which should print the address, could not be run: {source}")
+        }
+        SecretError::Failed { program, status } => {
+            format!("`{program}`, which should print the address, failed ({status})")
+        }
+        SecretError::Unusable(place) | SecretError::NoLine(place) => format!(
+            "{place} holds no usable address: one line of visible ASCII is expected, and %20 in \
+             the place of a space"
+        ),
+        SecretError::NoSource => "expected one of url, url_env, url_file, url_command".to_owned(),
+    }
+}
+
+/// An address of one of these schemes, with a place in it. No error quotes any of it: where its
+/// password ends is not known of what is none.
 fn url_of(text: &str, schemes: &[&str]) -> Result<Url, String> {
-    let expected = || format!("its address is none of {}", schemes.join(", "));
-    let url = Url::parse(text.trim()).map_err(|_bad| expected())?;
-    if url.scheme() == "http" && !is_loopback(&url) {
+    let text = text.trim();
+    if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Err("its address holds a space or a control character; expected %20 in the place \
+                    of a space"
+            .to_owned());
+    }
+    let scheme = text.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
+    let Some(scheme) = scheme.filter(|scheme| schemes.contains(&scheme.as_str())) else {
+        let known: Vec<String> = schemes.iter().map(|scheme| format!("{scheme}://")).collect();
+        return Err(format!("its address begins with none of {}", known.join(", ")));
+    };
+    let no_place = || match scheme.as_str() {
+        "unix" => "its address names no file; expected unix:///PATH".to_owned(),
+        tcp => format!("its address names no host; expected {tcp}://HOST"),
+    };
+    let url = Url::parse(text).map_err(|error| match error.to_string().as_str() {
+        "empty host" => no_place(),
+        // The library's words are fixed ones.
+        why => format!("its address cannot be read: {why}"),
+    })?;
+    let has_place = match scheme.as_str() {
+        "unix" => url.path().len() > 1,
+        _tcp => url.host_str().is_some_and(|host| !host.is_empty()),
+    };
+    if !has_place {
+        return Err(no_place());
+    }
+    if scheme == "http" && !is_loopback(&url) {
         return Err("its address is plain http, which is for this machine alone".to_owned());
     }
-    let is_known = schemes.iter().any(|scheme| *scheme == url.scheme());
-    let has_place = url.scheme() == "unix" || url.host_str().is_some_and(|host| !host.is_empty());
-    if is_known && has_place { Ok(url) } else { Err(expected()) }
+    Ok(url)
 }
 
 /// Whether an address is this machine's own.
@@ -621,7 +673,10 @@ fn is_channel(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::exit::Exit;
 
     fn wrong(text: &str) -> String {
         let text = format!("name = \"s\"\n{text}");
@@ -663,5 +718,60 @@ mod tests {
         let text = "name = \"s\"\nkind = \"webhook\"\nurl = \"https://h/secret\"\nkey_env = \"K\"";
         let settings: SinkSettings = toml::from_str(text).unwrap();
         assert!(!format!("{settings:?} {:?}", settings.check().unwrap()).contains("secret"));
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_address_is_told_without_it() {
+        let redis = "its address begins with none of redis://, rediss://, unix://";
+        let no_host = "its address names no host; expected redis://HOST";
+        let no_file = "its address names no file; expected unix:///PATH";
+        let spaced = "its address holds a space or a control character; expected %20 in the \
+                      place of a space";
+        let plain = "its address is plain http, which is for this machine alone";
+        for (schemes, address, want) in [
+            (&REDIS[..], "redis://:s3cret@/0", no_host),
+            (&REDIS, "redis:///s3cret", no_host),
+            (&REDIS, "redis:s3cret", no_host),
+            (&REDIS, "unix://", no_file),
+            (&REDIS, "unix:///", no_file),
+            (&REDIS, "http://s3cret@h/0", redis),
+            (&REDIS, "s3cret", redis),
+            (&REDIS, "s3cret@h:6379", redis),
+            (&REDIS, "", redis),
+            (&REDIS, "redis://:s3 cret@h/0", spaced),
+            (&REDIS, "redis://:s3\tcret@h/0", spaced),
+            (&REDIS, "redis://:p@h:s3cret", "its address cannot be read: invalid port number"),
+            (&HTTP, "http://h/s3cret", plain),
+            (&HTTP, "https://", "its address names no host; expected https://HOST"),
+        ] {
+            assert_eq!(url_of(address, schemes).unwrap_err(), want, "{address}");
+        }
+        for address in [" redis://:p@h/0\n", "REDIS://h", "unix:///run/r", "rediss://[::1]:1"] {
+            assert!(url_of(address, &REDIS).is_ok(), "{address}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_address_that_is_read_is_called_an_address() {
+        let env: EnvLookup = Arc::new(|name| match name {
+            "SPACED" => Some("redis://:s3 cret@h/0".to_owned()),
+            "HOSTLESS" => Some("redis://:s3cret@/0".to_owned()),
+            _other => None,
+        });
+        let missing = "/nonexistent/address".to_owned();
+        for (source, want) in [
+            (KeySource::Env("SPACED".to_owned()), "SPACED holds no usable address: one line"),
+            (KeySource::Env("HOSTLESS".to_owned()), "its address names no host; expected"),
+            (KeySource::Env("GONE".to_owned()), "GONE, which should hold the address, is not set"),
+            (KeySource::File(missing.clone().into()), "should hold the address, could not be"),
+            (KeySource::Command(vec![missing]), "should print the address, could not be run"),
+            (KeySource::Command(vec!["false".to_owned()]), "should print the address, failed"),
+        ] {
+            let place = Place { address: Address::Named(source), ca_file: None };
+            let down = place.resolve(&env, &REDIS).await.unwrap_err();
+            assert_eq!(down.exit, Exit::Config);
+            assert!(down.text.contains(want), "{}", down.text);
+            assert!(!down.text.contains("key") && !down.text.contains("cret"), "{}", down.text);
+        }
     }
 }

@@ -21,6 +21,7 @@ use crate::store::files::{
     KnownName, LineCase, LineMark, LineOfRun, LinePlace, LinesOfRun, OpenLine, Part, Sighting,
     StatementRow, StoredLine,
 };
+use crate::store::inspect::Inspect;
 use crate::store::mapping::TableSettings;
 use crate::store::outbox::{
     By, Deed, Done, Health, Letter, LetterEnd, LetterFilter, Merging, OpenLetter, OutboxDriver,
@@ -120,7 +121,13 @@ impl Database {
     pub async fn require_schema(&self) -> Result<(), StoreError> {
         let (found, wanted) = self.schema_state().await?;
         match found.cmp(&wanted) {
-            std::cmp::Ordering::Less => Err(StoreError::SchemaBehind { found, wanted }),
+            std::cmp::Ordering::Less => {
+                let elsewhere = match found {
+                    0 => self.server().await?.elsewhere,
+                    _older => Vec::new(),
+                };
+                Err(StoreError::SchemaBehind { found, wanted, elsewhere })
+            }
             std::cmp::Ordering::Equal => Ok(()),
             std::cmp::Ordering::Greater => Err(StoreError::SchemaAhead { found, wanted }),
         }

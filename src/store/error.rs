@@ -68,6 +68,9 @@ pub enum StoreError {
         found: i64,
         /// Migrations of this binary.
         wanted: i64,
+        /// Where none were found: schemas that have tables of tieout's, and that `search_path`
+        /// does not lead to.
+        elsewhere: Vec<String>,
     },
     /// tieout's tables are newer than this binary.
     #[error("tieout's tables are at schema {found}, newer than this version's {wanted}")]
@@ -265,6 +268,15 @@ fn closed(schema: &str, asker: Option<&Asker>) -> String {
     }
 }
 
+/// What to do where tieout's tables stand in schemas that `search_path` does not lead to.
+pub fn off_path(schemas: &[String]) -> String {
+    format!(
+        "tieout's tables stand in schema {}, which search_path does not lead to: name it in \
+         search_path of [database]; or, for a second set of its own, `tieout db migrate`",
+        schemas.join(", ")
+    )
+}
+
 /// What to do about a role that may not do something of tieout's own.
 fn no_right(asker: Option<&Asker>) -> String {
     let (login, prefix, roles) = Asker::words(asker);
@@ -361,6 +373,9 @@ impl StoreError {
             }
             Self::Pooler { .. } => {
                 "give [database] url the server's own address, or the pooler's session-mode port"
+            }
+            Self::SchemaBehind { elsewhere, .. } if !elsewhere.is_empty() => {
+                return Some(off_path(elsewhere));
             }
             Self::SchemaBehind { .. } => "run `tieout db migrate`",
             Self::SchemaAhead { .. } => "install the newer tieout",

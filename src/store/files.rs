@@ -306,8 +306,8 @@ pub trait FileDriver {
     ) -> Result<Vec<LinePlace>, StoreError>;
 
     /// Opens cases of these lines, or refreshes what they say, in one transaction; how many were
-    /// opened. None of a line that a row has by now, that a person left as it is, or while the run
-    /// was closed.
+    /// opened. None of a line that a row has by now, whose case says it already, that a person left
+    /// as it is, or while the run was closed.
     async fn put_line_cases(
         &self,
         run_id: &str,
@@ -331,7 +331,7 @@ pub struct LineCase {
     pub text: String,
     /// The PSP account.
     pub account: String,
-    /// What it moved; none where it has no amount of its own.
+    /// What it moved, before fees; none where it has no amount of its own.
     pub money: Option<Money>,
 }
 
@@ -923,7 +923,10 @@ pub(in crate::store) const PUT_FILE_CASE: &str = "insert into tieout_cases as k 
 
 /// What makes a line `l` one that may have a case: no row has it, and no row is looked at for it.
 pub(in crate::store) const MAY_HAVE_CASE: &str = "l.state = 'open' and l.decides \
-     and l.reason in ('orphan', 'tag_unusable', 'reference_missing')";
+     and l.reason in ('orphan', 'tag_unusable', 'reference_missing', 'returned')";
+
+/// What such a line's `cased` says once a person left it as it is.
+pub(crate) const LEFT: &str = "left";
 
 /// How a case of the line `l`, which needs nobody any more, ended.
 pub(in crate::store) const LINE_CASE_ENDED: &str = "case when l.state is null \
@@ -1172,6 +1175,10 @@ pub struct OpenLine {
     pub return_reason: Option<String>,
     /// When it was booked.
     pub booked_on: Option<NaiveDate>,
+    /// Before fees, where the file tells it apart.
+    pub gross: Option<Money>,
+    /// What its open case says, a reason's code; or [`LEFT`].
+    pub cased: Option<String>,
 }
 
 /// A statement that ended, on its way in.
@@ -1208,7 +1215,8 @@ pub(in crate::store) const LINE: &str = "l.file_id, l.position, f.sha256, f.name
 /// The columns of a line `l`, in the order in which both databases' `open_line_of` read them.
 pub(in crate::store) const OPEN_LINE: &str = "l.file_id, l.position, l.kind, l.direction, \
      l.currency, l.amount_minor, l.itemised, l.tag, l.further, l.psp_reference, l.original, \
-     l.refs, l.reason, l.type_code, l.return_reason, l.booked_on";
+     l.refs, l.reason, l.type_code, l.return_reason, l.booked_on, l.gross_currency, \
+     l.gross_minor, l.cased";
 
 /// How bytes stand that are brought in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2337,6 +2337,13 @@ async fn tables_of_tieout_s_where_the_search_path_does_not_lead_are_told_of() {
     assert_eq!((what.as_str(), state.as_str()), ("database", "fail"));
     assert!(text.ends_with("they stand in schema public"), "{text}");
     assert!(next.starts_with("name that schema in search_path of [database]"), "{next}");
+    let stand = "tieout's tables stand in schema public, which search_path does not lead to";
+    for command in [vec!["run"], vec!["db", "status", "--check"], vec!["cases", "list"]] {
+        let refused = shop.tieout(&command).await.ended(15).stderr;
+        assert!(refused.contains(&format!("hint: {stand}")), "{command:?}: {refused}");
+    }
+    let status = shop.tieout(&["db", "status"]).await.ended(0).stdout;
+    assert!(status.contains(stand), "{status}");
     let made = shop.tieout(&["db", "migrate"]).await.ended(0).stderr;
     assert!(made.contains("note: schema public has tables of tieout's as well"), "{made}");
     let again = shop.tieout(&["db", "migrate"]).await.ended(0).stderr;

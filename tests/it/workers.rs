@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use sqlx::{Connection as _, Executor as _, SqliteConnection};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpListener;
 use tokio::process::Command;
 
 use crate::run::shop::signal;
@@ -188,6 +189,15 @@ async fn fed(mut command: Command, line: &[u8]) -> Output {
     child.wait_with_output().await.unwrap()
 }
 
+/// Refused in one line, of the field.
+fn refused(done: &Output, field: &str, shown: &str) {
+    let errors = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(65), "{shown}: {errors}");
+    let says = format!("refused: {field}");
+    assert!(errors.starts_with(&says) && errors.lines().count() == 1, "{shown}: {errors}");
+    assert!(done.stdout.is_empty(), "{shown}");
+}
+
 /// What no event is, however often it comes, is refused by its exit, and is no bug of the worker's.
 async fn refuses_garbage(language: &str) {
     let folder = tempfile::tempdir().unwrap();
@@ -218,11 +228,7 @@ async fn refuses_garbage(language: &str) {
         let shown = String::from_utf8_lossy(line);
         for channel in ["status", "outbox"] {
             let done = fed(worker(language, channel, folder.path(), "events"), line).await;
-            let errors = String::from_utf8_lossy(&done.stderr);
-            assert_eq!(done.status.code(), Some(65), "{channel} {shown}: {errors}");
-            let is_short = errors.starts_with("refused: ") && errors.lines().count() == 1;
-            assert!(is_short, "{channel} {shown}: {errors}");
-            assert!(done.stdout.is_empty(), "{channel} {shown}");
+            refused(&done, "", &format!("{channel} {shown}"));
         }
     }
     let other = event(json!({ "table": "refunds", "key": null }));
@@ -240,19 +246,257 @@ async fn ruby_refuses_what_is_no_event() {
     refuses_garbage("ruby").await;
 }
 
+/// Both workers hold an event to the same forms, whatever their languages would read.
+async fn refuses_other_forms(language: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut lines = Vec::new();
+    let times = [
+        "0000-01-01T00:00:00.000000Z",
+        "2026-02-29T10:45:00.000000Z",
+        "2026-11-19T24:00:00.000000Z",
+        "2026-11-19T10:45:60.000000Z",
+        "2026-11-19T10:45:00.000000000Z",
+        "2026-11-19T10:45:00Z",
+        "2026-1-9T1:4:0.0Z",
+        "2026-11-19T10:45:00.000000Z\n",
+        "\u{ff12}026-11-19T10:45:00.000000Z",
+    ];
+    for at in times {
+        lines.push(("decided_at: ", event(json!({ "decided_at": at }))));
+    }
+    for field in ["same_key_until", "not_before", "charge_before"] {
+        lines.push((field, event(json!({ "hand_back": { "number": 1, field: "tomorrow" } }))));
+    }
+    for key in ["", "0", "01", "-1", "+1", "1 ", "\u{ff11}", "9223372036854775808"] {
+        lines.push(("key: ", event(json!({ "key": key }))));
+    }
+    for id in ["", "a b", "a\u{a0}b", "a\u{200b}b", "a\u{1b}b"] {
+        lines.push(("id: ", event(json!({ "id": id }))));
+    }
+    let sound = String::from_utf8(event(json!({ "type": "transaction.review" }))).unwrap();
+    let rest = sound.strip_prefix('{').unwrap();
+    for text in [
+        format!("/* \"c\" */{sound}"),
+        format!("{sound} // c"),
+        format!("{{\"x\":/**/1,{rest}"),
+        format!("{{\"x\":NaN,{rest}"),
+        format!("{{\"x\":-Infinity,{rest}"),
+        format!("{{\"x\":\"\\q\",{rest}"),
+    ] {
+        lines.push(("an event: ", text.into_bytes()));
+    }
+    for (field, line) in &lines {
+        let done = fed(worker(language, "status", folder.path(), "events"), line).await;
+        refused(&done, field, &String::from_utf8_lossy(line));
+    }
+    let at = ["0001-01-01T00:00:00.000000Z", "9999-12-31T23:59:59.999999Z"];
+    let at = at.into_iter().chain(["2024-02-29T10:45:00.000000Z", "1582-10-10T10:45:00.000000Z"]);
+    for at in at {
+        let reason = "a/b /* \" \\ // \u{e4}\u{a0}";
+        let review = json!({ "type": "transaction.review", "decided_at": at, "reason": reason });
+        let line = event(review);
+        let done = fed(worker(language, "status", folder.path(), "events"), &line).await;
+        assert!(done.status.success(), "{at}: {done:?}");
+        assert_eq!(String::from_utf8_lossy(&done.stdout), "evt_1 a person looks at it\n");
+    }
+}
+
+#[tokio::test]
+async fn python_refuses_other_forms_of_an_event() {
+    refuses_other_forms("python").await;
+}
+
+#[tokio::test]
+async fn ruby_refuses_other_forms_of_an_event() {
+    refuses_other_forms("ruby").await;
+}
+
+/// A shop with so many payments that were never sent.
+async fn shop_of(folder: &Path, payments: usize) -> SqliteConnection {
+    let url = format!("sqlite:{}?mode=rwc", folder.join("shop.db").display());
+    let mut shop = SqliteConnection::connect(&url).await.unwrap();
+    shop.execute(sqlx::raw_sql(include_str!("../../examples/charges/sqlite.sql"))).await.unwrap();
+    for number in 1..=payments {
+        sqlx::query(
+            "insert into charges (subscription_id, period, amount_cents, currency, \
+             payment_method) values ('sub_' || ?, '2026-11', 1999, 'EUR', 'pm_card_visa')",
+        )
+        .bind(number.to_string())
+        .execute(&mut shop)
+        .await
+        .unwrap();
+    }
+    shop
+}
+
+/// An answer of HTTP whose length is told by itself.
+fn answer(status: &str, body: &str) -> String {
+    let length = body.len();
+    format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}")
+}
+
+/// Whether a request is here to its end.
+fn is_whole(request: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(request).to_lowercase();
+    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    body.len() >= length.unwrap().parse().unwrap()
+}
+
+/// Gives each request its answer, in their order.
+async fn answers(listener: TcpListener, all: Vec<String>) {
+    for text in all {
+        let (mut line, _) = listener.accept().await.unwrap();
+        let mut request = Vec::new();
+        while !is_whole(&request) {
+            assert!(line.read_buf(&mut request).await.unwrap() > 0, "the request broke off");
+        }
+        // Who cannot read it may hang up before its end.
+        let _gone = line.write_all(text.as_bytes()).await;
+        let _gone = line.shutdown().await;
+    }
+}
+
+/// Whatever is no clear answer leaves the row processing, and the worker at its work.
+async fn reads_no_answer_into_garbage(language: &str) {
+    let too_long = "HTTP/1.1 200 OK\r\ncontent-length: 99999999999999999999\r\n\r\n{}";
+    let declined = r#"{"error":{"type":"card_error","decline_code":7,"code":"card_declined"}}"#;
+    let all = [
+        (answer("200 OK", &"[".repeat(100_000)), "processing"),
+        (answer("200 OK", &"{\"a\":".repeat(100_000)), "processing"),
+        (answer("200 OK", "<html>"), "processing"),
+        (answer("200 OK", ""), "processing"),
+        (too_long.to_owned(), "processing"),
+        ("HTTP/1.1 200 OK\r\ncontent-length: x\r\n\r\n".to_owned(), "processing"),
+        (answer("200 OK", r#"{"status":"succeeded"}"#), "processing"),
+        (answer("200 OK", r#"{"status":"succeeded","id":{}}"#), "processing"),
+        (answer("200 OK", r#"{"status":"succeeded","id":"a\u0000b"}"#), "processing"),
+        (answer("402 Payment Required", declined), "failed"),
+        (answer("200 OK", r#"{"status":"succeeded","id":"pi_1"}"#), "paid"),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let mut shop = shop_of(folder.path(), all.len()).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let texts = all.iter().map(|(text, _)| text.clone()).collect();
+    let psp = tokio::task::JoinSet::from_iter([answers(listener, texts)]);
+    let mut command = worker(language, "status", folder.path(), "work");
+    // On a busy machine as well each of them is sent, and gets its own answer.
+    command.arg("new").env("PSP_URL", address).env("CHARGE_SEND_WITHIN", "60");
+    let mut child = command.spawn().unwrap();
+    let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
+    for (number, (text, want)) in (1..).zip(&all) {
+        let next = tokio::time::timeout(Duration::from_secs(60), said.next_line()).await;
+        let next = next.unwrap().unwrap();
+        let shown: String = text.chars().take(200).collect();
+        assert_eq!(next, Some(format!("{number} {want}")), "{shown}");
+    }
+    child.kill().await.unwrap();
+    psp.join_all().await;
+    let codes: Vec<String> =
+        sqlx::query_scalar("select decline_code from charges where decline_code is not null")
+            .fetch_all(&mut shop)
+            .await
+            .unwrap();
+    assert_eq!(codes, ["card_declined"]);
+}
+
+#[tokio::test]
+async fn python_reads_no_answer_into_garbage() {
+    reads_no_answer_into_garbage("python").await;
+}
+
+#[tokio::test]
+async fn ruby_reads_no_answer_into_garbage() {
+    reads_no_answer_into_garbage("ruby").await;
+}
+
+/// A call that cannot be meant so does nothing and says how it goes.
+async fn says_how_it_is_called(language: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let called = async |words: &str, set: &[(&str, &str)]| {
+        let mut words = words.split(' ');
+        let mut command = worker(language, "status", folder.path(), words.next().unwrap());
+        command.args(words).envs(set.iter().copied()).stdin(Stdio::null());
+        command.output().await.unwrap()
+    };
+    let no_set: &[(&str, &str)] = &[];
+    for (words, set) in [
+        ("", no_set),
+        ("bogus", no_set),
+        ("work bogus", no_set),
+        ("work handback", no_set),
+        ("work new handbacks", no_set),
+        ("events new", no_set),
+        ("intend", no_set),
+        ("intend sub_1 2026-11 1999 EUR", no_set),
+        ("intend sub_1 2026-11 1999 EUR pm_card_visa more", no_set),
+        ("intend sub_1 2026-11 19.99 EUR pm_card_visa", no_set),
+        ("intend sub_1 2026-11 0 EUR pm_card_visa", no_set),
+        ("intend sub_1 2026-11 1999 EURO pm_card_visa", no_set),
+        ("intend sub_1  1999 EUR pm_card_visa", no_set),
+        ("events", &[("DATABASE_URL", "")]),
+        ("events", &[("STRIPE_KEY", "")]),
+        ("events", &[("CHARGE_CHANNEL", "bogus")]),
+        ("work", &[("CHARGE_SEND_WITHIN", "soon")]),
+    ] {
+        let done = called(words, set).await;
+        let errors = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(2), "{words} {set:?}: {errors}");
+        let first = errors.lines().next().unwrap();
+        assert!(first.contains("expected "), "{words} {set:?}: {errors}");
+        assert!(errors.contains("intend SUBSCRIPTION PERIOD CENTS"), "{words} {set:?}: {errors}");
+        assert!(done.stdout.is_empty(), "{words} {set:?}");
+    }
+    let mut command = worker(language, "status", folder.path(), "events");
+    let done = command.env_remove("DATABASE_URL").stdin(Stdio::null()).output().await.unwrap();
+    assert_eq!(done.status.code(), Some(2), "{done:?}");
+    assert!(!folder.path().join("shop.db").exists(), "nothing was opened");
+    shop_of(folder.path(), 1).await.close().await.unwrap();
+    let done = called("intend sub_1 2026-11 1 EUR pm_card_visa", no_set).await;
+    assert_eq!(done.status.code(), Some(1), "{done:?}");
+    assert_eq!(String::from_utf8_lossy(&done.stderr).lines().count(), 1, "{done:?}");
+}
+
+#[tokio::test]
+async fn python_says_how_it_is_called() {
+    says_how_it_is_called("python").await;
+}
+
+#[tokio::test]
+async fn ruby_says_how_it_is_called() {
+    says_how_it_is_called("ruby").await;
+}
+
+/// Nothing to read is no event, and no mistake: neither where it is empty nor where it is closed.
+async fn reads_nothing(language: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let command = worker(language, "status", folder.path(), "events");
+    let command = command.as_std();
+    for shell in ["exec \"$@\" </dev/null", "exec \"$@\" <&-"] {
+        let mut closed = Command::new("sh");
+        closed.args(["-c", shell, "sh"]).arg(command.get_program()).args(command.get_args());
+        closed.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let done = closed.output().await.unwrap();
+        assert!(done.status.success(), "{shell}: {done:?}");
+        assert!(done.stdout.is_empty() && done.stderr.is_empty(), "{shell}: {done:?}");
+    }
+}
+
+#[tokio::test]
+async fn python_reads_nothing_from_nothing() {
+    reads_nothing("python").await;
+}
+
+#[tokio::test]
+async fn ruby_reads_nothing_from_nothing() {
+    reads_nothing("ruby").await;
+}
+
 /// Ctrl-C at a worker that is at its work, once it said so.
 async fn ends_quietly(language: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let url = format!("sqlite:{}?mode=rwc", folder.path().join("shop.db").display());
-    let mut shop = SqliteConnection::connect(&url).await.unwrap();
-    shop.execute(sqlx::raw_sql(include_str!("../../examples/charges/sqlite.sql"))).await.unwrap();
-    shop.execute(
-        "insert into charges (subscription_id, period, amount_cents, currency, payment_method) \
-         values ('sub_1', '2026-11', 1999, 'EUR', 'pm_card_visa')",
-    )
-    .await
-    .unwrap();
-    shop.close().await.unwrap();
+    shop_of(folder.path(), 1).await.close().await.unwrap();
     let review = event(json!({ "type": "transaction.review" }));
     for (word, line, says) in [
         ("events", Some(review), "evt_1 a person looks at it"),

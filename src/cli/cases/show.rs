@@ -631,7 +631,9 @@ fn settled_line(known: &Known) -> Vec<String> {
     let mut lines = labelled("line", &facts);
     if case.open && case.subject_kind == "line" {
         lines.push("not done  no row was changed by it".to_owned());
-        lines.push(format!("next      {}", line_case::next(case.reason, case.number)));
+        lines.push(format!("next      {}:", line_case::advice(case.reason)));
+        let number = case.number;
+        lines.push(format!("          tieout cases propose C-{number} --as left --why TEXT"));
     }
     lines
 }

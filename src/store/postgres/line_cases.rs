@@ -1,13 +1,15 @@
 //! Cases of settlement lines that no row has. See [`crate::store::files::FileDriver`].
 
-use sqlx::postgres::PgPool;
+use std::collections::HashSet;
+
+use sqlx::postgres::{PgConnection, PgPool};
 
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
-use crate::store::files::{LINE_CASE_ENDED, LineCase, MAY_HAVE_CASE, clean};
+use crate::store::files::{LEFT, LINE_CASE_ENDED, LineCase, LinePlace, MAY_HAVE_CASE, clean};
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::people::end_outrun;
-use crate::store::postgres::sql::Sql;
+use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::postgres::transactions::begin;
 
 const OPENING: &str = "opening cases of settlement lines";
@@ -44,22 +46,50 @@ pub(super) async fn put(
     cases: &[LineCase],
     now: Instant,
 ) -> Result<u64, StoreError> {
-    if cases.is_empty() {
-        return Ok(0);
-    }
     let mut tx = begin(pool).await.map_err(failed(OPENING))?;
+    // Of two runs that look at a line at once, the second finds that its case says so already.
+    let mut sql = Sql::default();
+    let (run, left) = (sql.bind(run_id.to_owned()), sql.bind(LEFT.to_owned()));
+    let from = cases_in(&mut sql, cases);
+    sql.push(&format!(
+        "update tieout_lines l set cased = u.reason from {from} \
+         where l.file_id = u.file and l.position = u.position and {MAY_HAVE_CASE} \
+         and coalesce(l.cased, '') not in (u.reason, {left}) \
+         and exists (select from tieout_runs r where r.id = {run} and r.state = 'running') \
+         returning l.file_id, l.position"
+    ));
+    let noted = sql.fetch(&mut tx).await.map_err(failed(OPENING))?;
+    let place_of = |row| {
+        let cells = Cells::new(row, OPENING);
+        Ok(LinePlace { file: cells.big(0)?, position: cells.big(1)? })
+    };
+    let noted: Result<HashSet<LinePlace>, StoreError> = noted.iter().map(place_of).collect();
+    let noted = noted?;
+    let new = cases.iter().filter(|case| noted.contains(&case.place)).cloned();
+    let opened = put_noted(&mut tx, run_id, &new.collect::<Vec<_>>(), now).await;
+    let opened = opened.map_err(failed(OPENING))?;
+    tx.commit().await.map_err(failed(OPENING))?;
+    Ok(opened)
+}
+
+/// Refreshes the open ones of these cases and opens the others; how many those are.
+async fn put_noted(
+    connection: &mut PgConnection,
+    run_id: &str,
+    cases: &[LineCase],
+    now: Instant,
+) -> sqlx::Result<u64> {
     let mut sql = Sql::default();
     let (run, at) = (sql.bind(run_id.to_owned()), sql.bind(now));
     let from = cases_in(&mut sql, cases);
     sql.push(&format!(
         "update tieout_cases k set reason = u.reason, text = u.text, last_seen_at = {at}, \
          last_run = r.id, policy_version = r.policy_version, times_seen = k.times_seen + 1 \
-         from {from} join tieout_runs r on r.id = {run} and r.state = 'running' \
+         from {from} join tieout_runs r on r.id = {run} \
          where k.state = 'open' and k.subject_kind = 'line' and k.table_name = '' \
-         and k.subject = u.file || ':' || u.position \
-         and (k.reason, k.text) is distinct from (u.reason, u.text)"
+         and k.subject = u.file || ':' || u.position"
     ));
-    sql.run(&mut tx).await.map_err(failed(OPENING))?;
+    sql.run(connection).await?;
     let mut sql = Sql::default();
     let (run, at) = (sql.bind(run_id.to_owned()), sql.bind(now));
     let from = cases_in(&mut sql, cases);
@@ -69,15 +99,13 @@ pub(super) async fn put(
          last_run) \
          select 'line', '', u.file || ':' || u.position, u.reason, u.text, 'open', u.account, \
          coalesce(u.currency, ''), coalesce(u.minor, 0), r.policy_version, {at}, r.id, {at}, r.id \
-         from {from} join tieout_runs r on r.id = {run} and r.state = 'running' \
-         join tieout_lines l on l.file_id = u.file and l.position = u.position \
-         where {MAY_HAVE_CASE} and l.left_case is null \
-         order by u.file, u.position \
-         on conflict (subject_kind, table_name, subject) where state = 'open' do nothing"
+         from {from} join tieout_runs r on r.id = {run} \
+         where not exists (select from tieout_cases k where k.state = 'open' \
+         and k.subject_kind = 'line' and k.table_name = '' \
+         and k.subject = u.file || ':' || u.position) \
+         order by u.file, u.position"
     ));
-    let opened = sql.run(&mut tx).await.map_err(failed(OPENING))?;
-    tx.commit().await.map_err(failed(OPENING))?;
-    Ok(opened)
+    sql.run(connection).await
 }
 
 pub(super) async fn close(pool: &PgPool, run_id: &str, now: Instant) -> Result<u64, StoreError> {
@@ -98,18 +126,34 @@ pub(super) async fn close(pool: &PgPool, run_id: &str, now: Instant) -> Result<u
     let number = |row| sqlx::Row::try_get(row, 0);
     let closed: sqlx::Result<Vec<i64>> = closed.iter().map(number).collect();
     let closed = closed.map_err(failed(CLOSING))?;
+    forget(&mut tx, &closed).await.map_err(failed(CLOSING))?;
     end_outrun(&mut tx, run_id, &closed, now).await.map_err(failed(CLOSING))?;
     tx.commit().await.map_err(failed(CLOSING))?;
     Ok(u64::try_from(closed.len()).unwrap_or(u64::MAX))
+}
+
+/// Of lines whose cases were closed: that they have none.
+async fn forget(connection: &mut PgConnection, cases: &[i64]) -> sqlx::Result<()> {
+    if cases.is_empty() {
+        return Ok(());
+    }
+    let mut sql = Sql::default();
+    let (cases, left) = (sql.bind(cases.to_vec()), sql.bind(LEFT.to_owned()));
+    sql.push(&format!(
+        "update tieout_lines l set cased = null from tieout_cases k \
+         where k.number = any({cases}) and l.file_id = {FILE} and l.position = {POSITION} \
+         and l.cased <> {left}"
+    ));
+    sql.run(connection).await.map(|_| ())
 }
 
 /// Of a proposal that leaves a line as it is: notes that with the line, so that nobody is asked
 /// again. Of any other subject nothing happens.
 pub(super) fn leaving(proposal: i64) -> Sql {
     let mut sql = Sql::default();
-    let proposal = sql.bind(proposal);
+    let (proposal, left) = (sql.bind(proposal), sql.bind(LEFT.to_owned()));
     sql.push(&format!(
-        "update tieout_lines l set left_case = k.number \
+        "update tieout_lines l set cased = {left} \
          from tieout_proposals p join tieout_cases k on k.number = p.case_number \
          where p.number = {proposal} and l.file_id = {FILE} and l.position = {POSITION}"
     ));

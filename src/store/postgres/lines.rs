@@ -77,6 +77,8 @@ fn open_line_of(row: &PgRow) -> Result<OpenLine, StoreError> {
         type_code: cells.maybe_text(13)?,
         return_reason: cells.maybe_text(14)?,
         booked_on: cells.maybe_day(15)?,
+        gross: money(&cells, 16)?,
+        cased: cells.maybe_text(18)?,
     })
 }
 

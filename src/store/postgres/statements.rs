@@ -366,7 +366,8 @@ pub(super) fn holds(column: &Column, text: &str) -> bool {
                 && digits.bytes().filter(|b| *b == b'.').count() < 2
                 && digits.bytes().any(|b| b.is_ascii_digit())
         }
-        TypeClass::Uuid => uuid::Uuid::try_parse(text).is_ok(),
+        // The server knows no `urn:uuid:` before one.
+        TypeClass::Uuid => !text.contains(':') && uuid::Uuid::try_parse(text).is_ok(),
         TypeClass::Boolean => crate::store::decode::boolean(text).is_some(),
         TypeClass::Enum(labels) => labels.iter().any(|label| label == text),
         TypeClass::Date | TypeClass::Timestamp | TypeClass::TimestampTz => {

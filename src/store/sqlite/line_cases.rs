@@ -1,13 +1,17 @@
 //! Cases of settlement lines that no row has. See [`crate::store::files::FileDriver`].
 
+use std::collections::HashSet;
+
 use sqlx::sqlite::SqliteConnection;
 
 use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
-use crate::store::files::{LINE_CASE_ENDED, LineCase, MAY_HAVE_CASE, clean};
+use crate::store::files::{LEFT, LINE_CASE_ENDED, LineCase, LinePlace, MAY_HAVE_CASE, clean};
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::people::end_outrun;
-use crate::store::sqlite::sql::{execute, fetch, json_set, rendered};
+use crate::store::sqlite::sql::{
+    Value, execute, execute_rows, failed, fetch, fetch_rows, json_set, rendered,
+};
 
 pub(super) const OPENING: &str = "opening cases of settlement lines";
 pub(super) const CLOSING: &str = "closing cases of settlement lines";
@@ -24,44 +28,95 @@ pub(super) async fn put(
     now: Instant,
 ) -> Result<u64, StoreError> {
     let rows = cases.iter().map(|case| {
-        serde_json::json!([
-            case.place.to_string(),
-            case.place.file,
-            case.place.position,
-            case.reason.as_str(),
-            clean(&case.text),
-            case.account,
-            case.money.as_ref().map_or("", |money| money.currency.code()),
-            case.money.map_or(0, |money| money.minor),
-        ])
+        vec![
+            Value::from(case.place.file),
+            Value::from(case.place.position),
+            Value::from(case.reason.as_str()),
+        ]
     });
-    let set = serde_json::Value::from_iter(rows).to_string();
+    let noting = |rows: &str| {
+        format!(
+            "update tieout_lines as l set cased = m.column3 from (values {rows}) m \
+             where l.file_id = +m.column1 and l.position = +m.column2 and {MAY_HAVE_CASE} \
+             and coalesce(l.cased, '') not in (m.column3, '{LEFT}') \
+             returning file_id, position"
+        )
+    };
+    let mut noted = HashSet::new();
+    for row in fetch_rows(connection, rows, noting).await.map_err(failed(OPENING))? {
+        let cells = Cells::new(&row, OPENING);
+        noted.insert(LinePlace { file: cells.int(0)?, position: cells.int(1)? });
+    }
+    let new: Vec<&LineCase> = cases.iter().filter(|case| noted.contains(&case.place)).collect();
+    let known = refresh(connection, run_id, &new, now).await?;
+    let new: Vec<NewCase> = new
+        .into_iter()
+        .filter(|case| !known.contains(&case.place.to_string()))
+        .map(new_case)
+        .collect();
+    let opened = new.len();
+    let set = json_set(&new);
     let query = sqlx::query(
-        "update tieout_cases as k set reason = j.value ->> 3, text = j.value ->> 4, \
-         last_seen_at = ?2, last_run = r.id, policy_version = r.policy_version, \
-         times_seen = k.times_seen + 1 \
-         from json_each(?1) j, tieout_runs r where r.id = ?3 and k.state = 'open' \
-         and k.subject_kind = 'line' and k.table_name = '' and k.subject = j.value ->> 0 \
-         and (k.reason is not j.value ->> 3 or k.text is not j.value ->> 4)",
-    )
-    .bind(set.clone())
-    .bind(to_text(now))
-    .bind(run_id.to_owned());
-    execute(connection, OPENING, query).await?;
-    let sql = format!(
         "insert into tieout_cases (subject_kind, table_name, subject, reason, text, state, \
          account, currency, amount_minor, policy_version, opened_at, opened_run, last_seen_at, \
          last_run) \
-         select 'line', '', j.value ->> 0, j.value ->> 3, j.value ->> 4, 'open', j.value ->> 5, \
-         j.value ->> 6, j.value ->> 7, r.policy_version, ?2, r.id, ?2, r.id \
-         from json_each(?1) j cross join tieout_lines l on l.file_id = j.value ->> 1 \
-         and l.position = j.value ->> 2 cross join tieout_runs r on r.id = ?3 \
-         where {MAY_HAVE_CASE} and l.left_case is null \
-         order by l.file_id, l.position \
-         on conflict (subject_kind, table_name, subject) where state = 'open' do nothing"
-    );
-    let query = rendered(&sql).bind(set).bind(to_text(now)).bind(run_id.to_owned());
-    execute(connection, OPENING, query).await
+         select 'line', '', j.value ->> 0, j.value ->> 1, j.value ->> 2, 'open', j.value ->> 3, \
+         j.value ->> 4, j.value ->> 5, r.policy_version, ?2, r.id, ?2, r.id \
+         from json_each(?1) j cross join tieout_runs r where r.id = ?3 order by j.key",
+    )
+    .bind(set)
+    .bind(to_text(now))
+    .bind(run_id.to_owned());
+    execute(connection, OPENING, query).await?;
+    Ok(u64::try_from(opened).unwrap_or(u64::MAX))
+}
+
+/// Subject, reason, text, account, currency and minor units.
+type NewCase = (String, String, String, String, String, i64);
+
+fn new_case(case: &LineCase) -> NewCase {
+    (
+        case.place.to_string(),
+        case.reason.as_str().to_owned(),
+        clean(&case.text).into_owned(),
+        case.account.clone(),
+        case.money.map(|money| money.currency.code().to_owned()).unwrap_or_default(),
+        case.money.map_or(0, |money| money.minor),
+    )
+}
+
+/// Has the open ones of these cases say what is to be said now; their subjects.
+async fn refresh(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    cases: &[&LineCase],
+    now: Instant,
+) -> Result<HashSet<String>, StoreError> {
+    let said: Vec<NewCase> = cases.iter().map(|case| new_case(case)).collect();
+    // The numbers first: by a number the row is found without a choice of indexes.
+    let query = sqlx::query(
+        "select k.number, k.subject, j.value ->> 1, j.value ->> 2 from json_each(?1) j \
+         cross join tieout_cases k on k.subject_kind = 'line' and k.table_name = '' \
+         and k.subject = j.value ->> 0 and k.state = 'open'",
+    )
+    .bind(json_set(&said));
+    let (mut known, mut numbered) = (HashSet::new(), Vec::new());
+    for row in fetch(connection, OPENING, query).await? {
+        let cells = Cells::new(&row, OPENING);
+        known.insert(cells.text(1)?);
+        numbered.push((cells.int(0)?, cells.text(2)?, cells.text(3)?));
+    }
+    let query = sqlx::query(
+        "update tieout_cases as c set reason = j.value ->> 1, text = j.value ->> 2, \
+         last_seen_at = ?2, last_run = r.id, policy_version = r.policy_version, \
+         times_seen = c.times_seen + 1 \
+         from json_each(?1) j, tieout_runs r where r.id = ?3 and c.number = j.value ->> 0",
+    )
+    .bind(json_set(&numbered))
+    .bind(to_text(now))
+    .bind(run_id.to_owned());
+    execute(connection, OPENING, query).await?;
+    Ok(known)
 }
 
 pub(super) async fn close(
@@ -91,8 +146,29 @@ pub(super) async fn close(
     .bind(run_id.to_owned());
     execute(connection, CLOSING, query).await?;
     let numbers: Vec<i64> = ended.iter().map(|(number, _)| *number).collect();
+    forget(connection, &numbers).await?;
     end_outrun(connection, run_id, &numbers, now).await?;
     Ok(u64::try_from(numbers.len()).unwrap_or(u64::MAX))
+}
+
+/// Of lines whose cases were closed: that they have none.
+async fn forget(connection: &mut SqliteConnection, cases: &[i64]) -> Result<(), StoreError> {
+    let sql = format!(
+        "select l.file_id, l.position from json_each(?1) j cross join tieout_cases k \
+         on k.number = j.value cross join tieout_lines l on {PLACE} and l.cased <> '{LEFT}'"
+    );
+    let mut places = Vec::new();
+    for row in fetch(connection, CLOSING, rendered(&sql).bind(json_set(cases))).await? {
+        let cells = Cells::new(&row, CLOSING);
+        places.push(vec![Value::from(cells.int(0)?), Value::from(cells.int(1)?)]);
+    }
+    let forgetting = |rows: &str| {
+        format!(
+            "update tieout_lines as l set cased = null from (values {rows}) m \
+             where l.file_id = +m.column1 and l.position = +m.column2"
+        )
+    };
+    execute_rows(connection, CLOSING, places.into_iter(), forgetting).await
 }
 
 /// Of a proposal that leaves a line as it is: notes that with the line, so that nobody is asked
@@ -103,9 +179,17 @@ pub(super) async fn leave(
     proposal: i64,
 ) -> Result<(), StoreError> {
     let sql = format!(
-        "update tieout_lines as l set left_case = k.number \
-         from tieout_proposals p, tieout_cases k where p.number = ?1 \
-         and k.number = p.case_number and {PLACE}"
+        "select l.file_id, l.position from tieout_proposals p cross join tieout_cases k \
+         on k.number = p.case_number cross join tieout_lines l on {PLACE} where p.number = ?1"
     );
-    execute(connection, doing, rendered(&sql).bind(proposal)).await.map(|_| ())
+    for row in fetch(connection, doing, rendered(&sql).bind(proposal)).await? {
+        let cells = Cells::new(&row, doing);
+        let query =
+            sqlx::query("update tieout_lines set cased = ?3 where file_id = ?1 and position = ?2")
+                .bind(cells.int(0)?)
+                .bind(cells.int(1)?)
+                .bind(LEFT);
+        execute(connection, doing, query).await?;
+    }
+    Ok(())
 }

@@ -79,6 +79,8 @@ fn open_line_of(row: &SqliteRow) -> Result<OpenLine, StoreError> {
         type_code: cells.opt_text(13)?,
         return_reason: cells.opt_text(14)?,
         booked_on: cells.opt_day(15)?,
+        gross: money(&cells, 16)?,
+        cased: cells.opt_text(18)?,
     })
 }
 

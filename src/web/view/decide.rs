@@ -78,11 +78,14 @@ impl Deciding<'_> {
             .form(Act::Approve, Some(proposal))
             .then(why_field("why-approve", Act::Approve))
             .then(of_class("button", "main").then("Approve what is shown"))
-            .then(small(format!(
-                "The PSP is asked again first. Where it says something else by then, nothing is \
-                 done, and the case says so. {}",
-                self.carried_by
-            )));
+            .then(small(match self.case.subject_kind.as_str() {
+                "row" => format!(
+                    "The PSP is asked again first. Where it says something else by then, nothing \
+                     is done, and the case says so. {}",
+                    self.carried_by
+                ),
+                _no_row => self.carried_by.to_owned(),
+            }));
         let turn_down = if is_own { "Take it back" } else { "Reject" };
         let reject = el("details").then(el("summary").then(turn_down)).then(
             self.form(Act::Reject, Some(proposal))

@@ -1,6 +1,7 @@
 //! Cases of settlement lines that no row has: what opens one, and what ends it.
 
 use super::files::{at_bank, bring, camt, credit, debit, with_bank};
+use super::payouts::{bring_cards, stripe};
 use super::people::{ONE_IS_ENOUGH, confirmed};
 use super::shop::{Engine, Shop, Words, on_both_databases};
 
@@ -8,6 +9,9 @@ on_both_databases!(
     money_that_no_row_explains_is_a_case_the_day_after,
     a_case_of_a_line_ends_with_a_row,
     a_case_of_a_line_that_is_left_stays_left,
+    money_the_other_way_than_its_row_is_a_case_too,
+    a_case_of_a_line_is_worth_what_the_shop_charged,
+    a_text_that_is_nearly_a_uuid_stops_nobody,
     the_account_says_which_lines_open_cases,
 );
 
@@ -27,9 +31,12 @@ fn statement(days: u64) -> String {
         credit(3_000, "INV-2026-11"),
         credit(1_000, ""),
     ];
-    let today = chrono::Utc::now().date_naive();
+    let now = chrono::Utc::now();
+    // The business day of the tests' shops.
+    let today = now.with_timezone(&chrono_tz::Europe::Berlin).date_naive();
     let day = today.checked_sub_days(chrono::Days::new(days)).unwrap();
-    camt("camt.053", "S1", &bookings).replace(&today.to_string(), &day.to_string())
+    let text = camt("camt.053", "S1", &bookings);
+    text.replace(&now.date_naive().to_string(), &day.to_string())
 }
 
 /// The cases of lines, however they stand.
@@ -73,7 +80,7 @@ async fn money_that_no_row_explains_is_a_case_the_day_after(engine: Engine) {
         "(line F1:2), and no row is known by `pay_78`",
         "line      line ",
         "of older.xml (file 1), movement",
-        "next      find out whose money it is.",
+        "next      find out whose money it is. Where the shop's row is missing",
         "tieout cases propose C-2 --as left --why TEXT",
     ] {
         let part = part.trim_end_matches('-');
@@ -104,6 +111,8 @@ async fn a_case_of_a_line_ends_with_a_row(engine: Engine) {
     shop.run().await.ended(0);
     let closed = "1:1 orphan closed EUR 10077 bank row 77 of payments has it";
     assert_eq!(cases(&shop).await, [closed, OPEN[1]]);
+    let cased = "select position || ' ' || cased from tieout_lines where cased is not null";
+    assert_eq!(shop.texts(cased).await, ["2 orphan"]);
     let said = shop.texts("select state || ' ' || ended_why from tieout_proposals").await;
     assert!(said[0].starts_with("rejected "), "{said:?}");
     let shown = shop.tieout(&["cases", "show", "C-1"]).await.ended(0).stdout;
@@ -124,8 +133,9 @@ async fn a_case_of_a_line_that_is_left_stays_left(engine: Engine) {
     shop.run().await.ended(0);
     assert_eq!(cases(&shop).await, [OPEN[0].to_owned(), left]);
     // The line knows it by itself: what becomes of the case is nothing to it.
-    let kept = "select cast(left_case as text) from tieout_lines where left_case is not null";
-    assert_eq!(shop.texts(kept).await, ["2"]);
+    let kept = "select position || ' ' || cased from tieout_lines where cased is not null \
+                order by position";
+    assert_eq!(shop.texts(kept).await, ["1 orphan", "2 left"]);
     shop.check(false).await;
 }
 
@@ -145,4 +155,77 @@ async fn the_account_says_which_lines_open_cases(engine: Engine) {
         assert_eq!(shop.open_cases().await, want, "{setting}");
         shop.check(false).await;
     }
+}
+
+/// Nothing was booked before that it could have taken back: the row is nobody's to look at for it.
+async fn money_the_other_way_than_its_row_is_a_case_too(engine: Engine) {
+    let shop = Shop::open_with(engine, words("")).await;
+    bring(&shop, "older.xml", &statement(2), 0).await;
+    shop.run().await.ended(0);
+    shop.run().await.ended(0);
+    assert_eq!(cases(&shop).await, OPEN);
+    shop.insert(&[at_bank(78, "paid")]).await;
+    for _ in 0..2 {
+        shop.run().await.ended(0);
+        let told = cases(&shop).await.remove(1);
+        assert_eq!(told, "1:2 returned open EUR 10078 bank -", "it is the same case");
+    }
+    let shown = shop.tieout(&["cases", "show", "C-2"]).await.ended(0).stdout;
+    assert!(shown.contains("(seen 2\u{d7})"), "{shown}");
+    assert!(shown.contains("nothing was booked before that it could have taken back"), "{shown}");
+    shop.check(false).await;
+}
+
+/// Four eyes and sums go by what the customer paid, and not by what the PSP left of it.
+async fn a_case_of_a_line_is_worth_what_the_shop_charged(engine: Engine) {
+    let cards = "[[account]]\nname = \"cards\"\npsp = \"files\"\nmode = \"full\"\nlivemode = true\n\
+                 line_cases = \"all\"\n";
+    let words =
+        Words { accounts: ", cards = \"cards\"", more: cards.to_owned(), ..Words::default() };
+    let shop = Shop::open_with(engine, words).await;
+    let text = stripe(&[
+        ("charge", "ch_77", "505.00", "14.90", "490.10", "po_1"),
+        ("payout", "po_1", "-490.10", "0.00", "-490.10", "po_1"),
+    ]);
+    bring_cards(&shop, "po_1.csv", &text).await;
+    shop.run().await.ended(0);
+    shop.run().await.ended(0);
+    let open = cases(&shop).await;
+    assert_eq!(open.len(), 1, "{open:?}");
+    assert!(open[0].contains(" orphan open EUR 50500 cards "), "{open:?}");
+    let shown = shop.tieout(&["cases", "show", "C-1"]).await.ended(0).stdout;
+    assert!(
+        shown.contains("505.00 EUR came in") && shown.contains("490.10 EUR after fees"),
+        "{shown}"
+    );
+    shop.check(false).await;
+}
+
+/// What no UUID column of the server can be compared with names no row, and the run goes on.
+async fn a_text_that_is_nearly_a_uuid_stops_nobody(engine: Engine) {
+    let shop = Shop::open_with(engine, words("")).await;
+    let uuid = "550e8400-e29b-41d4-a716-446655440096";
+    shop.raw
+        .execute(match engine {
+            Engine::Sqlite => "alter table payments add column ref text",
+            Engine::Postgres => "alter table payments add column ref uuid",
+        })
+        .await;
+    let path = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let by_ref = text.replace("tag = \"pay_{id}\"", "tag = \"{ref}\"");
+    assert_ne!(by_ref, text);
+    std::fs::write(&path, by_ref).unwrap();
+    shop.insert(&[at_bank(1, "processing")]).await;
+    shop.raw.execute(&format!("update payments set ref = '{uuid}' where id = 1")).await;
+    let bookings = [
+        credit(10_001, uuid),
+        credit(500, &format!("urn:uuid:{uuid}")),
+        credit(600, &format!("URN:UUID:{uuid}")),
+        credit(700, &format!("{{{uuid}}}")),
+    ];
+    bring(&shop, "stmt.xml", &camt("camt.053", "S1", &bookings), 0).await;
+    let ran = shop.run().await.ended(0);
+    assert_eq!(ran.verdict(1), "succeeded settled");
+    shop.check(false).await;
 }

@@ -21,6 +21,7 @@ on_both_databases!(
     a_payout_stands_once_with_what_counts,
     a_payout_of_checkouts_is_explained_by_either_report,
     a_breakdown_of_several_payouts_explains_each,
+    a_report_without_a_row_of_the_payout_explains_it,
     windows_without_the_payouts_own_row_explain_it_together,
     a_booking_that_came_first_and_is_a_cent_short_is_told,
     a_payout_that_failed_is_a_part_of_the_next_one,
@@ -579,6 +580,45 @@ async fn a_breakdown_of_several_payouts_explains_each(engine: Engine) {
         ]
     );
     shop.check(false).await;
+}
+
+/// Mollie's settlements and Shopify's payouts have no row of their own: their rows name them.
+async fn a_report_without_a_row_of_the_payout_explains_it(engine: Engine) {
+    let shopify = "Transaction Date,Type,Order,Payout Status,Payout Date,Payout ID,Amount,Fee,Net,\
+                   Currency\n\
+                   2026-09-01 10:00:00 -0400,charge,#1,paid,2026-09-03,98001,45.00,1.61,43.39,\
+                   EUR\n\
+                   2026-09-02 10:00:00 -0400,refund,#1,paid,2026-09-03,98001,-10.00,0.00,-10.00,\
+                   EUR\n\
+                   2026-09-02 11:00:00 -0400,charge,#2,paid,2026-09-05,98002,20.00,1.00,19.00,\
+                   EUR\n";
+    for (text, cents, payout, told) in [
+        (
+            checkout("mollie.csv"),
+            12_712,
+            "1234567.2610.01",
+            "4 150.00 -2.88 -20.00 0.00 0.00 127.12 - - bank 127.12 explained",
+        ),
+        (
+            shopify.to_owned(),
+            3_339,
+            "98001",
+            "2 45.00 -1.61 -10.00 0.00 0.00 33.39 - - bank 33.39 explained",
+        ),
+    ] {
+        let shop = shop_with_cards_and_bank(engine).await;
+        bring_cards(&shop, "report.csv", &text).await;
+        bring(&shop, "stmt.xml", &camt("camt.053", "S1", &[credit(cents, payout)]), 0).await;
+        let ran = shop.run().await;
+        let booked = format!("{payout} matched - tieout_payouts");
+        assert_eq!(bank_lines(&shop).await, [booked]);
+        let report = dir(&shop, &ran);
+        let mut found = payouts(&report);
+        found.retain(|line| !line.ends_with("- - - - open"));
+        assert_eq!(found, [format!("{payout} EUR {told}")]);
+        shop.tieout(&["report", "verify", report.to_str().unwrap(), "--database"]).await.ended(0);
+        shop.check(false).await;
+    }
 }
 
 /// The bank's file came before the PSP's report: the run that brings the report says it.
