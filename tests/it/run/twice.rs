@@ -408,7 +408,8 @@ async fn rows_that_overlap_are_held_and_only_the_others_count(engine: Engine) {
         lines(&shop).await[3..],
         ["pay_3 open orphan -", "pay_4 open orphan -", "pay_5 open orphan -"]
     );
-    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    // What two runs found no row for is somebody's to ask; the file is nobody's any more.
+    assert_eq!(shop.open_cases().await, ["1:1 orphan", "1:2 orphan"]);
     verified(&shop, &ran).await;
     shop.check(false).await;
 }
