@@ -92,6 +92,7 @@ fn case_of(
         text: text_of(line, reason, named),
         account: account.to_owned(),
         money: line.gross.or(line.amount),
+        is_open: line.cased.is_some(),
     })
 }
 

@@ -333,6 +333,8 @@ pub struct LineCase {
     pub account: String,
     /// What it moved, before fees; none where it has no amount of its own.
     pub money: Option<Money>,
+    /// Its case is open already, and says something else.
+    pub is_open: bool,
 }
 
 /// What was found out about a line.

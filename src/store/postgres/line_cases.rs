@@ -79,33 +79,47 @@ async fn put_noted(
     cases: &[LineCase],
     now: Instant,
 ) -> sqlx::Result<u64> {
+    let open: Vec<LineCase> = cases.iter().filter(|case| case.is_open).cloned().collect();
+    if !open.is_empty() {
+        refresh(connection, run_id, &open, now).await?;
+    }
     let mut sql = Sql::default();
     let (run, at) = (sql.bind(run_id.to_owned()), sql.bind(now));
     let from = cases_in(&mut sql, cases);
-    sql.push(&format!(
-        "update tieout_cases k set reason = u.reason, text = u.text, last_seen_at = {at}, \
-         last_run = r.id, policy_version = r.policy_version, times_seen = k.times_seen + 1 \
-         from {from} join tieout_runs r on r.id = {run} \
-         where k.state = 'open' and k.subject_kind = 'line' and k.table_name = '' \
-         and k.subject = u.file || ':' || u.position"
-    ));
-    sql.run(connection).await?;
-    let mut sql = Sql::default();
-    let (run, at) = (sql.bind(run_id.to_owned()), sql.bind(now));
-    let from = cases_in(&mut sql, cases);
+    // By the conflict alone, whatever is known of the table's size: no plan compares all cases.
     sql.push(&format!(
         "insert into tieout_cases (subject_kind, table_name, subject, reason, text, state, \
          account, currency, amount_minor, policy_version, opened_at, opened_run, last_seen_at, \
          last_run) \
          select 'line', '', u.file || ':' || u.position, u.reason, u.text, 'open', u.account, \
          coalesce(u.currency, ''), coalesce(u.minor, 0), r.policy_version, {at}, r.id, {at}, r.id \
-         from {from} join tieout_runs r on r.id = {run} \
-         where not exists (select from tieout_cases k where k.state = 'open' \
-         and k.subject_kind = 'line' and k.table_name = '' \
-         and k.subject = u.file || ':' || u.position) \
-         order by u.file, u.position"
+         from {from} join tieout_runs r on r.id = {run} order by u.file, u.position \
+         on conflict (subject_kind, table_name, subject) where state = 'open' do nothing"
     ));
     sql.run(connection).await
+}
+
+/// Has these open cases say what is to be said now.
+async fn refresh(
+    connection: &mut PgConnection,
+    run_id: &str,
+    cases: &[LineCase],
+    now: Instant,
+) -> sqlx::Result<()> {
+    let mut sql = Sql::default();
+    let (run, at) = (sql.bind(run_id.to_owned()), sql.bind(now));
+    let from = cases_in(&mut sql, cases);
+    // `offset 0` keeps each look-up one of its own, by the index.
+    sql.push(&format!(
+        "update tieout_cases k set reason = f.reason, text = f.text, last_seen_at = {at}, \
+         last_run = f.id, policy_version = f.policy_version, times_seen = k.times_seen + 1 \
+         from (select o.number, u.reason, u.text, r.id, r.policy_version \
+         from {from} join tieout_runs r on r.id = {run} cross join lateral (select c.number \
+         from tieout_cases c where c.state = 'open' and c.subject_kind = 'line' \
+         and c.table_name = '' and c.subject = u.file || ':' || u.position offset 0) o) f \
+         where k.number = f.number and k.state = 'open'"
+    ));
+    sql.run(connection).await.map(|_| ())
 }
 
 pub(super) async fn close(pool: &PgPool, run_id: &str, now: Instant) -> Result<u64, StoreError> {

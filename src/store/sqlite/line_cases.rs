@@ -48,13 +48,11 @@ pub(super) async fn put(
         noted.insert(LinePlace { file: cells.int(0)?, position: cells.int(1)? });
     }
     let new: Vec<&LineCase> = cases.iter().filter(|case| noted.contains(&case.place)).collect();
-    let known = refresh(connection, run_id, &new, now).await?;
-    let new: Vec<NewCase> = new
-        .into_iter()
-        .filter(|case| !known.contains(&case.place.to_string()))
-        .map(new_case)
-        .collect();
-    let opened = new.len();
+    let open: Vec<&LineCase> = new.iter().filter(|case| case.is_open).copied().collect();
+    if !open.is_empty() {
+        refresh(connection, run_id, &open, now).await?;
+    }
+    let new: Vec<NewCase> = new.into_iter().map(new_case).collect();
     let set = json_set(&new);
     let query = sqlx::query(
         "insert into tieout_cases (subject_kind, table_name, subject, reason, text, state, \
@@ -62,13 +60,13 @@ pub(super) async fn put(
          last_run) \
          select 'line', '', j.value ->> 0, j.value ->> 1, j.value ->> 2, 'open', j.value ->> 3, \
          j.value ->> 4, j.value ->> 5, r.policy_version, ?2, r.id, ?2, r.id \
-         from json_each(?1) j cross join tieout_runs r where r.id = ?3 order by j.key",
+         from json_each(?1) j cross join tieout_runs r where r.id = ?3 order by j.key \
+         on conflict (subject_kind, table_name, subject) where state = 'open' do nothing",
     )
     .bind(set)
     .bind(to_text(now))
     .bind(run_id.to_owned());
-    execute(connection, OPENING, query).await?;
-    Ok(u64::try_from(opened).unwrap_or(u64::MAX))
+    execute(connection, OPENING, query).await
 }
 
 /// Subject, reason, text, account, currency and minor units.
@@ -85,26 +83,25 @@ fn new_case(case: &LineCase) -> NewCase {
     )
 }
 
-/// Has the open ones of these cases say what is to be said now; their subjects.
+/// Has these open cases say what is to be said now.
 async fn refresh(
     connection: &mut SqliteConnection,
     run_id: &str,
     cases: &[&LineCase],
     now: Instant,
-) -> Result<HashSet<String>, StoreError> {
+) -> Result<(), StoreError> {
     let said: Vec<NewCase> = cases.iter().map(|case| new_case(case)).collect();
     // The numbers first: by a number the row is found without a choice of indexes.
     let query = sqlx::query(
-        "select k.number, k.subject, j.value ->> 1, j.value ->> 2 from json_each(?1) j \
+        "select k.number, j.value ->> 1, j.value ->> 2 from json_each(?1) j \
          cross join tieout_cases k on k.subject_kind = 'line' and k.table_name = '' \
          and k.subject = j.value ->> 0 and k.state = 'open'",
     )
     .bind(json_set(&said));
-    let (mut known, mut numbered) = (HashSet::new(), Vec::new());
+    let mut numbered = Vec::new();
     for row in fetch(connection, OPENING, query).await? {
         let cells = Cells::new(&row, OPENING);
-        known.insert(cells.text(1)?);
-        numbered.push((cells.int(0)?, cells.text(2)?, cells.text(3)?));
+        numbered.push((cells.int(0)?, cells.text(1)?, cells.text(2)?));
     }
     let query = sqlx::query(
         "update tieout_cases as c set reason = j.value ->> 1, text = j.value ->> 2, \
@@ -115,8 +112,7 @@ async fn refresh(
     .bind(json_set(&numbered))
     .bind(to_text(now))
     .bind(run_id.to_owned());
-    execute(connection, OPENING, query).await?;
-    Ok(known)
+    execute(connection, OPENING, query).await.map(|_| ())
 }
 
 pub(super) async fn close(
