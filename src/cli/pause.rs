@@ -3,6 +3,8 @@
 //! The switch is read inside the transaction that writes rows: what was decided before the pause
 //! and is not written yet, is not written any more.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::cli::args::{Common, sentence};
@@ -29,6 +31,9 @@ What a run had decided by then and not written yet, it releases too.";
 pub const RESUME_EXAMPLES: &str = "\
 Examples:
   tieout resume stripe_live";
+
+/// A person is told of what takes longer.
+const SILENT: Duration = Duration::from_secs(3);
 
 /// Options of `pause`.
 #[derive(Debug, clap::Args)]
@@ -57,7 +62,15 @@ pub async fn run<D: Driver>(
     known("pause", &args.account, config)?;
     let why = sentence("--why", &args.why, "; nothing was done")?;
     let now = db.now().await.map_err(|e| Failure::store(&e))?;
-    let paused = db.pause_account(&args.account, &person::name(), why, now).await;
+    let by = person::name();
+    let mut pausing = std::pin::pin!(db.pause_account(&args.account, &by, why, now));
+    let paused = tokio::select! {
+        paused = &mut pausing => paused,
+        () = tokio::time::sleep(SILENT) => {
+            out::stderr("tieout: note: waiting for a batch that was begun before to end");
+            pausing.await
+        }
+    };
     let paused = paused.map_err(|e| Failure::store(&e))?;
     if common.json {
         let mut body = body(&paused.pause);

@@ -5,6 +5,7 @@ use tieout::sandbox::seeds::Seed;
 use super::files::{at_bank, with_bank};
 use super::shop::{Engine, Payment, Ran, Shop, Words, at_text, on_both_databases, tieout_now};
 use crate::support::events;
+use crate::support::raw::Raw;
 
 on_both_databases!(
     observing_writes_no_status,
@@ -738,6 +739,29 @@ async fn a_paused_account_is_left_alone(engine: Engine) {
     shop.raw.execute("update tieout_accounts set paused_at = null, paused_by = null").await;
     shop.run().await.ended(0);
     assert_eq!(shop.count("payments where status = 'processing'").await, 0);
+    shop.check(false).await;
+}
+
+/// Whoever stops an account in haste is told why nothing happens.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_says_what_it_waits_for() {
+    let shop = Shop::open(Engine::Postgres).await;
+    let Raw::Postgres(pool) = &shop.raw else { unreachable!() };
+    let mut batch = pool.begin().await.unwrap();
+    sqlx::query("select account from tieout_accounts where paused_at is not null for share")
+        .execute(&mut *batch)
+        .await
+        .unwrap();
+    let pausing = shop.tieout(&["pause", "shop", "--why", "a test"]);
+    let ends = async {
+        tokio::time::sleep(std::time::Duration::from_secs(4)).await;
+        batch.commit().await.unwrap();
+    };
+    let (paused, ()) = tokio::join!(pausing, ends);
+    let paused = paused.ended(0);
+    let note = "tieout: note: waiting for a batch that was begun before to end\n";
+    assert_eq!(paused.stderr, note);
+    assert!(paused.stdout.starts_with("shop is paused since "), "{}", paused.stdout);
     shop.check(false).await;
 }
 
