@@ -23,3 +23,4 @@ mod missing;
 mod releasing;
 pub mod people;
 mod people_and_back;
+mod people_and_lines;
