@@ -146,15 +146,25 @@ pub(super) async fn close_rows(
         let cells = Cells::new(&row, CLOSING);
         numbers.push((cells.int(0)?, cells.text(1)?));
     }
+    close_numbered(connection, run_id, &numbers, now).await
+}
+
+/// Closes these cases, (number, resolution), and ends what is proposed of them.
+pub(super) async fn close_numbered(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    ended: &[(i64, String)],
+    now: Instant,
+) -> Result<(), StoreError> {
     let query = sqlx::query(
         "update tieout_cases as c set state = 'closed', closed_at = ?2, closed_run = ?3, \
          resolution = j.value ->> 1 from json_each(?1) j where c.number = j.value ->> 0",
     )
-    .bind(json_set(&numbers))
+    .bind(json_set(ended))
     .bind(to_text(now))
     .bind(run_id.to_owned());
     execute(&mut *connection, CLOSING, query).await?;
-    let numbers: Vec<i64> = numbers.iter().map(|(number, _)| *number).collect();
+    let numbers: Vec<i64> = ended.iter().map(|(number, _)| *number).collect();
     end_outrun(connection, run_id, &numbers, now).await
 }
 

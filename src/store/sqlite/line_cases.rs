@@ -7,8 +7,8 @@ use sqlx::sqlite::SqliteConnection;
 use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
 use crate::store::files::{LEFT, LINE_CASE_ENDED, LineCase, LinePlace, MAY_HAVE_CASE, clean};
+use crate::store::sqlite::cases::close_numbered;
 use crate::store::sqlite::cells::Cells;
-use crate::store::sqlite::people::end_outrun;
 use crate::store::sqlite::sql::{
     Value, execute, execute_rows, failed, fetch, fetch_rows, json_set, rendered,
 };
@@ -133,17 +133,9 @@ pub(super) async fn close(
     if ended.is_empty() {
         return Ok(0);
     }
-    let query = sqlx::query(
-        "update tieout_cases as c set state = 'closed', closed_at = ?2, closed_run = ?3, \
-         resolution = j.value ->> 1 from json_each(?1) j where c.number = j.value ->> 0",
-    )
-    .bind(json_set(&ended))
-    .bind(to_text(now))
-    .bind(run_id.to_owned());
-    execute(connection, CLOSING, query).await?;
     let numbers: Vec<i64> = ended.iter().map(|(number, _)| *number).collect();
     forget(connection, &numbers).await?;
-    end_outrun(connection, run_id, &numbers, now).await?;
+    close_numbered(connection, run_id, &ended, now).await?;
     Ok(u64::try_from(numbers.len()).unwrap_or(u64::MAX))
 }
 
