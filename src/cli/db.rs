@@ -11,9 +11,9 @@ use crate::config::{Config, names};
 use crate::exit::Exit;
 use crate::model::count::counted;
 use crate::run::error::store_exit;
+use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::error::{StoreError, StoreErrorClass, off_path};
-use crate::store::inspect::Inspect;
 
 /// For `--help`.
 pub const EXAMPLES: &str = "\
@@ -55,16 +55,16 @@ pub struct Roles {
 }
 
 /// Runs the command.
-pub async fn run<D: Driver + Inspect>(
+pub async fn run(
     command: &Command,
     common: &Common,
     config: &Config,
-    db: &D,
+    db: &Database,
 ) -> Result<Exit, Failure> {
     let before = db.schema_state().await.map_err(|e| Failure::store(&e))?;
     match command {
         Command::Prune(options) => {
-            require(before, db).await?;
+            db.require_schema().await.map_err(|e| Failure::store(&e))?;
             prune::run(options, common, db).await
         }
         Command::Roles(options) => roles(options, common, config, db).await,
@@ -73,7 +73,7 @@ pub async fn run<D: Driver + Inspect>(
             if found > wanted {
                 return Err(Failure::store(&StoreError::SchemaAhead { found, wanted }));
             }
-            let elsewhere = elsewhere(found, db).await?;
+            let elsewhere = db.elsewhere(found).await.map_err(|e| Failure::store(&e))?;
             db.migrate().await.map_err(|e| not_migrated(&e))?;
             if !elsewhere.is_empty() {
                 out::stderr(&format!(
@@ -91,7 +91,7 @@ pub async fn run<D: Driver + Inspect>(
         }
         Command::Status(options) => {
             let (found, wanted) = before;
-            let elsewhere = elsewhere(found, db).await?;
+            let elsewhere = db.elsewhere(found).await.map_err(|e| Failure::store(&e))?;
             let word = match found.cmp(&wanted) {
                 std::cmp::Ordering::Equal => "as this version needs them".to_owned(),
                 std::cmp::Ordering::Less if !elsewhere.is_empty() => off_path(&elsewhere),
@@ -104,7 +104,7 @@ pub async fn run<D: Driver + Inspect>(
             };
             tell(common, before, &word);
             if options.check {
-                require(before, db).await?;
+                db.require_schema().await.map_err(|e| Failure::store(&e))?;
             }
             Ok(Exit::Ok)
         }
@@ -121,27 +121,6 @@ fn not_migrated(error: &StoreError) -> Failure {
                 may create in that schema: run this with that login's address in [database]; runs \
                 need no such right";
     Failure::of(error, store_exit(error), Some(hint.to_owned()))
-}
-
-/// Where no table of tieout's was found: the schemas that have some all the same.
-async fn elsewhere<D: Driver + Inspect>(found: i64, db: &D) -> Result<Vec<String>, Failure> {
-    match found {
-        0 => Ok(db.server().await.map_err(|e| Failure::store(&e))?.elsewhere),
-        _made => Ok(Vec::new()),
-    }
-}
-
-async fn require<D: Driver + Inspect>((found, wanted): (i64, i64), db: &D) -> Result<(), Failure> {
-    match found.cmp(&wanted) {
-        std::cmp::Ordering::Equal => Ok(()),
-        std::cmp::Ordering::Less => {
-            let elsewhere = elsewhere(found, db).await?;
-            Err(Failure::store(&StoreError::SchemaBehind { found, wanted, elsewhere }))
-        }
-        std::cmp::Ordering::Greater => {
-            Err(Failure::store(&StoreError::SchemaAhead { found, wanted }))
-        }
-    }
 }
 
 /// The longest beginning of a role's name: PostgreSQL cuts names after 63 bytes.

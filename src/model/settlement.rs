@@ -32,6 +32,14 @@ impl Direction {
         }
     }
 
+    /// What the money did, for people.
+    pub fn said(self) -> &'static str {
+        match self {
+            Self::Credit => "came in",
+            Self::Debit => "went out",
+        }
+    }
+
     /// The other way.
     pub fn opposite(self) -> Self {
         match self {

@@ -1,7 +1,7 @@
 //! The case of a line that no row has: the line as its file has it, and what ends the case.
 
 use crate::model::reason::Reason;
-use crate::model::settlement::{Direction, TagKind};
+use crate::model::settlement::TagKind;
 use crate::store::error::StoreError;
 use crate::store::files::{FileDriver, LinePlace, StoredLine};
 use crate::store::records::CaseRow;
@@ -21,10 +21,7 @@ pub async fn line_of(
 
 /// What its file says of it, a fact each.
 pub fn facts(line: &StoredLine) -> Vec<String> {
-    let way = match line.direction {
-        Direction::Credit => "came in",
-        Direction::Debit => "went out",
-    };
+    let way = line.direction.said();
     let money = line.gross.or(line.amount);
     let amount = money.map_or_else(|| "no amount".to_owned(), |money| money.to_string());
     let kind = line.kind.as_str().replace('_', " ");

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use chrono::NaiveDate;
 
 use crate::model::reason::Reason;
-use crate::model::settlement::{Direction, LineKind, TagKind};
+use crate::model::settlement::{LineKind, TagKind};
 use crate::psp::settings::LineCases;
 use crate::run::books::Books;
 use crate::run::error::{Doing as _, RunError};
@@ -154,10 +154,7 @@ fn text_of(line: &OpenLine, reason: Reason, named: Option<&str>) -> String {
     let amount = money.map_or_else(|| "money".to_owned(), |money| money.to_string());
     let net = line.amount.filter(|net| Some(*net) != money);
     let net = net.map(|net| format!(", {net} after fees")).unwrap_or_default();
-    let way = match line.direction {
-        Direction::Credit => "came in",
-        Direction::Debit => "went out",
-    };
+    let way = line.direction.said();
     let day = line.booked_on.map(|day| format!(" on {day}")).unwrap_or_default();
     let why = match (reason, named) {
         (Reason::TagUnusable, Some(tag)) => format!("several rows could be meant by `{tag}`"),

@@ -1,6 +1,7 @@
 //! One store, whichever database it is.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use chrono::{NaiveDate, TimeDelta};
 use tokio::sync::mpsc::{Receiver, Sender};
@@ -43,6 +44,9 @@ use crate::store::settings::{DatabaseSettings, shown_address};
 use crate::store::source_table::SourceTable;
 use crate::store::sqlite::SqliteStore;
 use crate::store::watch::{Alert, AlertAsk, CaseLine, Change, FileFigures, Mark, StuckLine};
+
+/// How long the end of the connections is waited for: SQLite may have a log to fold in.
+const CLOSING: Duration = Duration::from_secs(30);
 
 /// The opened database.
 #[derive(Debug, Clone)]
@@ -122,14 +126,19 @@ impl Database {
         let (found, wanted) = self.schema_state().await?;
         match found.cmp(&wanted) {
             std::cmp::Ordering::Less => {
-                let elsewhere = match found {
-                    0 => self.server().await?.elsewhere,
-                    _older => Vec::new(),
-                };
+                let elsewhere = self.elsewhere(found).await?;
                 Err(StoreError::SchemaBehind { found, wanted, elsewhere })
             }
             std::cmp::Ordering::Equal => Ok(()),
             std::cmp::Ordering::Greater => Err(StoreError::SchemaAhead { found, wanted }),
+        }
+    }
+
+    /// Where no table of tieout's was found: the schemas that have some all the same.
+    pub async fn elsewhere(&self, found: i64) -> Result<Vec<String>, StoreError> {
+        match found {
+            0 => Ok(self.server().await?.elsewhere),
+            _made => Ok(Vec::new()),
         }
     }
 
@@ -150,11 +159,18 @@ impl Database {
         }
     }
 
-    /// Ends every connection properly.
+    /// Ends every connection properly. One that does not end, since its server or its disk answers
+    /// nothing any more, ends with the process: what was committed stands, and the rest never was.
     pub async fn close(&self) {
-        match self {
-            Self::Postgres(store) => store.close().await,
-            Self::Sqlite(store) => store.close().await,
+        let closed = async {
+            match self {
+                Self::Postgres(store) => store.close().await,
+                Self::Sqlite(store) => store.close().await,
+            }
+        };
+        if tokio::time::timeout(CLOSING, closed).await.is_err() {
+            let database = self.kind();
+            tracing::warn!(database, "A connection did not end; it is left to the program's exit");
         }
     }
 }

@@ -930,6 +930,10 @@ pub(in crate::store) const MAY_HAVE_CASE: &str = "l.state = 'open' and l.decides
 /// What such a line's `cased` says once a person left it as it is.
 pub(crate) const LEFT: &str = "left";
 
+/// Where a case of a line is open: most databases have none, and are not written for it.
+pub(in crate::store) const A_LINE_CASE: &str = "select exists (select 1 from tieout_cases \
+     where state = 'open' and subject_kind = 'line' and table_name = '')";
+
 /// How a case of the line `l`, which needs nobody any more, ended.
 pub(in crate::store) const LINE_CASE_ENDED: &str = "case when l.state is null \
      then 'its file is not kept any more' when l.state = 'matched' \

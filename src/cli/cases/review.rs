@@ -36,11 +36,21 @@ pub struct Review {
     named: Named,
 }
 
-/// What the keys are for, on two lines of a screen.
-const KEYS: [&str; 2] = [
-    "[a]s suggested  [p]ick object  [r]etryable  [f]ailed  [l]eave  [y]es to proposal",
-    "[x] reject  [c]omment  [o]wner  [e]vidence  [b]ack  [n]ext  [q]uit",
-];
+/// What the keys are for that decide a case about this, on a line of a screen.
+fn deciding_keys(subject_kind: &str) -> Option<&'static str> {
+    match What::Left.unfit_for(subject_kind) {
+        Some(_ends_by_itself) => None,
+        None if What::Failed.unfit_for(subject_kind).is_some() => {
+            Some("[l]eave  [y]es to proposal")
+        }
+        None => {
+            Some("[a]s suggested  [p]ick object  [r]etryable  [f]ailed  [l]eave  [y]es to proposal")
+        }
+    }
+}
+
+/// And those of every case.
+const KEYS: &str = "[x] reject  [c]omment  [o]wner  [e]vidence  [b]ack  [n]ext  [q]uit";
 
 /// What a key means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,7 +141,8 @@ impl Desk<'_> {
             out::stdout("");
             out::stdout(&format!("── {place} of {} ──", cases.len()));
             screen(&known, self.common).iter().for_each(|line| page::say(line));
-            KEYS.iter().for_each(|line| out::stdout(line));
+            let deciding = deciding_keys(&known.case.subject_kind);
+            deciding.into_iter().chain([KEYS]).for_each(out::stdout);
             let step = step_of(key()?);
             match step {
                 Step::Quit => break,
@@ -171,10 +182,12 @@ impl Desk<'_> {
                 self.propose(known, what, object).await
             }
             Step::Pick => {
+                may_be(&known.case, What::Succeeded)?;
                 let object = picked(&known.objects())?;
                 self.propose(known, What::Succeeded, Some(object)).await
             }
             Step::Propose(What::Retryable) => {
+                may_be(&known.case, What::Retryable)?;
                 let given = ask("the object to charge by, by its number; empty: a new attempt")?;
                 let object = match given.as_str() {
                     "" => None,
@@ -491,7 +504,7 @@ mod tests {
     #[test]
     fn every_key_of_the_screen_means_something_and_no_two_the_same() {
         let mut seen = Vec::new();
-        for line in KEYS {
+        for line in [deciding_keys("row").unwrap(), KEYS] {
             assert!(line.chars().count() <= 80, "{line}");
             for part in line.split('[').skip(1) {
                 let step = step_of(part.as_bytes()[0]);
@@ -501,6 +514,8 @@ mod tests {
             }
         }
         assert_eq!(seen.len(), 13);
+        assert_eq!(deciding_keys("line"), Some("[l]eave  [y]es to proposal"));
+        assert_eq!(deciding_keys("account"), None);
         assert_eq!(step_of(INTERRUPT), Step::Quit);
         assert_eq!(step_of(b'?'), Step::Help);
     }

@@ -136,7 +136,7 @@ impl Select {
     }
 
     /// Whether any filter was given.
-    fn narrows(&self) -> bool {
+    pub fn narrows(&self) -> bool {
         let given = [
             &self.reason,
             &self.account,

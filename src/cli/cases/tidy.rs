@@ -31,7 +31,8 @@ pub struct Merge {
     /// The case that the others become parts of
     #[arg(value_name = "CASE")]
     into: String,
-    /// The others; none: all open ones that the filters mean
+    /// The others; none: all open ones that the filters mean. To take out, where neither is given:
+    /// all parts of the case, or the case itself where it is one
     #[arg(value_name = "PART")]
     parts: Vec<String>,
     #[command(flatten)]
@@ -84,12 +85,16 @@ pub struct Purge {
 /// Runs `cases merge`.
 pub async fn merge(options: &Merge, common: &Common, db: &Database) -> Result<Exit, Failure> {
     let why = why(&options.why)?;
-    let lead = find(number_of(&options.into)?, db).await?;
+    let mut lead = find(number_of(&options.into)?, db).await?;
     if !lead.open {
         return Err(Failure::usage(format!("case C-{} is closed", lead.number)));
     }
-    let is_named = !options.parts.is_empty();
-    let mut parts = selected(&options.parts, &options.select, !is_named, db).await?;
+    let mut names = options.parts.clone();
+    if options.split && names.is_empty() && !options.select.narrows() {
+        (lead, names) = all_parts(lead, db).await?;
+    }
+    let is_named = !names.is_empty();
+    let mut parts = selected(&names, &options.select, !is_named, db).await?;
     if !is_named {
         // The filters mean it as well as the others: it is no part of itself.
         parts.retain(|case| case.number != lead.number);
@@ -115,6 +120,20 @@ pub async fn merge(options: &Merge, common: &Common, db: &Database) -> Result<Ex
     let changed = db.merge_cases(into, &numbers, why, &by, now).await;
     let changed = changed.map_err(|e| Failure::store(&e))?;
     Ok(done(&action, changed, parts.len(), common))
+}
+
+/// A case and all its parts; of a part, what it is a part of and it alone.
+async fn all_parts(case: CaseRow, db: &Database) -> Result<(CaseRow, Vec<String>), Failure> {
+    let links = db.case_links(case.number).await.map_err(|e| Failure::store(&e))?;
+    let named = |number: i64| format!("C-{number}");
+    match links.part_of {
+        Some(whole) => Ok((find(whole, db).await?, vec![named(case.number)])),
+        None if links.parts.is_empty() => {
+            let text = format!("case C-{} has no parts, and is none", case.number);
+            Err(Failure::usage(text))
+        }
+        None => Ok((case, links.parts.into_iter().map(named).collect())),
+    }
 }
 
 /// Those that can be made parts of a case, or taken out of it; says of the others why not.

@@ -6,7 +6,9 @@ use sqlx::postgres::{PgConnection, PgPool};
 
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
-use crate::store::files::{LEFT, LINE_CASE_ENDED, LineCase, LinePlace, MAY_HAVE_CASE, clean};
+use crate::store::files::{
+    A_LINE_CASE, LEFT, LINE_CASE_ENDED, LineCase, LinePlace, MAY_HAVE_CASE, clean,
+};
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::people::end_outrun;
 use crate::store::postgres::sql::{Cells, Sql};
@@ -123,6 +125,10 @@ async fn refresh(
 }
 
 pub(super) async fn close(pool: &PgPool, run_id: &str, now: Instant) -> Result<u64, StoreError> {
+    let is_one_open = sqlx::query_scalar(A_LINE_CASE).fetch_one(pool).await;
+    if !is_one_open.map_err(failed(CLOSING))? {
+        return Ok(0);
+    }
     let mut tx = begin(pool).await.map_err(failed(CLOSING))?;
     let mut sql = Sql::default();
     let (run, now_bound) = (sql.bind(run_id.to_owned()), sql.bind(now));

@@ -6,7 +6,9 @@ use sqlx::sqlite::SqliteConnection;
 
 use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
-use crate::store::files::{LEFT, LINE_CASE_ENDED, LineCase, LinePlace, MAY_HAVE_CASE, clean};
+use crate::store::files::{
+    A_LINE_CASE, LEFT, LINE_CASE_ENDED, LineCase, LinePlace, MAY_HAVE_CASE, clean,
+};
 use crate::store::sqlite::cases::close_numbered;
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::sql::{
@@ -113,6 +115,12 @@ async fn refresh(
     .bind(to_text(now))
     .bind(run_id.to_owned());
     execute(connection, OPENING, query).await.map(|_| ())
+}
+
+/// Whether there is one that may have to be closed.
+pub(super) async fn is_one_open(connection: &mut SqliteConnection) -> Result<bool, StoreError> {
+    let rows = fetch(connection, CLOSING, sqlx::query(A_LINE_CASE)).await?;
+    rows.first().map_or(Ok(false), |row| Ok(Cells::new(row, CLOSING).int(0)? != 0))
 }
 
 pub(super) async fn close(

@@ -1313,6 +1313,9 @@ impl FileDriver for SqliteStore {
     }
 
     async fn close_line_cases(&self, run_id: &str, now: Instant) -> Result<u64, StoreError> {
+        if !line_cases::is_one_open(&mut *self.read(line_cases::CLOSING).await?).await? {
+            return Ok(0);
+        }
         let mut transaction = self.write(line_cases::CLOSING).await?;
         if !runs::is_running(&mut transaction, run_id).await? {
             transaction.rollback().await.map_err(failed(line_cases::CLOSING))?;

@@ -1112,7 +1112,25 @@ async fn many_cases_are_given_away_and_told_of_at_once(engine: Engine) {
     let csv = shop.tieout(&["cases", "export"]).await.ended(0).stdout;
     assert_eq!(csv.lines().count(), 8, "{csv}");
     assert!(csv.starts_with("case_id,state,"), "{csv}");
+    parts_are_taken_out(&shop).await;
     shop.check(false).await;
+}
+
+/// By name, a part by itself, and all that are left.
+async fn parts_are_taken_out(shop: &Shop) {
+    let split = async |cases: &[&str], code: i32| {
+        let words = [&["cases", "merge"], cases, &["--split", "--why", "not one", "--yes"]];
+        shop.tieout(&words.concat()).await.ended(code)
+    };
+    split(&["C-1", "C-2"], 0).await;
+    let alone = split(&["C-3"], 0).await.stdout;
+    assert!(alone.contains("take out of C-1: 1 case: 1 of "), "{alone}");
+    assert_eq!(shop.count("tieout_cases where merged_into = 1").await, 4);
+    let all = split(&["C-1"], 0).await.stdout;
+    assert!(all.contains("take out of C-1: 4 cases: 4 of "), "{all}");
+    assert_eq!(shop.count("tieout_cases where merged_into = 1").await, 0);
+    let none = split(&["C-1"], 2).await.stderr;
+    assert!(none.contains("case C-1 has no parts, and is none"), "{none}");
 }
 
 async fn a_case_that_is_left_leaves_its_row(engine: Engine) {

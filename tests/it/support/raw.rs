@@ -6,6 +6,15 @@ use sqlx::{AssertSqlSafe, Executor as _, PgPool, Row as _, SqlitePool};
 use std::str::FromStr as _;
 use std::time::Duration;
 
+/// Longer than this no statement of a test takes, however busy the machine is.
+const LONGEST: Duration = Duration::from_secs(240);
+
+/// Waits for a statement. One that does not end is a failure that names it.
+async fn ended<T>(work: impl Future<Output = T>, sql: &str) -> T {
+    let ended = tokio::time::timeout(LONGEST, work).await;
+    ended.unwrap_or_else(|_elapsed| panic!("it runs for {LONGEST:?}: {sql}"))
+}
+
 /// A connection of the test's own.
 #[derive(Debug, Clone)]
 pub enum Raw {
@@ -41,8 +50,12 @@ impl Raw {
     pub async fn try_execute(&self, sql: &str) -> Result<u64, sqlx::Error> {
         let query = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));
         match self {
-            Self::Sqlite(pool) => pool.execute(query).await.map(|done| done.rows_affected()),
-            Self::Postgres(pool) => pool.execute(query).await.map(|done| done.rows_affected()),
+            Self::Sqlite(pool) => {
+                ended(pool.execute(query), sql).await.map(|done| done.rows_affected())
+            }
+            Self::Postgres(pool) => {
+                ended(pool.execute(query), sql).await.map(|done| done.rows_affected())
+            }
         }
     }
 
@@ -70,14 +83,16 @@ impl Raw {
         let text = |error: sqlx::Error| -> ! { panic!("{error}\nin: {sql}") };
         match self {
             Self::Sqlite(pool) => {
-                let rows = pool.fetch_all(query).await.unwrap_or_else(|error| text(error));
+                let rows =
+                    ended(pool.fetch_all(query), sql).await.unwrap_or_else(|error| text(error));
                 let cells = |row: &sqlx::sqlite::SqliteRow| {
                     (0..row.len()).map(|i| row.try_get(i).unwrap_or_else(|e| text(e))).collect()
                 };
                 rows.iter().map(cells).collect()
             }
             Self::Postgres(pool) => {
-                let rows = pool.fetch_all(query).await.unwrap_or_else(|error| text(error));
+                let rows =
+                    ended(pool.fetch_all(query), sql).await.unwrap_or_else(|error| text(error));
                 let cells = |row: &sqlx::postgres::PgRow| {
                     (0..row.len()).map(|i| row.try_get(i).unwrap_or_else(|e| text(e))).collect()
                 };
