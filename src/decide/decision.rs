@@ -116,6 +116,10 @@ pub struct PastHandBack {
     pub taken_at: Option<Instant>,
     /// A charge after this is no longer safe.
     pub charge_before: Instant,
+    /// Its worker is to charge by a new object, with a new key: anything else that is under the tag
+    /// could be paid beside it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub anew: bool,
     /// It ended because nobody came for it in time, or as a sibling may still be paid, and nothing
     /// took its place.
     #[serde(default, skip_serializing_if = "is_default")]

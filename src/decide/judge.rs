@@ -27,7 +27,7 @@ const DAY_AND_SKEW: TimeDelta = TimeDelta::minutes(24 * 60 + 2);
 /// Decides one row.
 pub fn decide(inputs: &Inputs<'_>, policy: &Policy, now: Instant) -> Decision {
     let view = View::of(inputs, policy, now);
-    let steps: [fn(&View<'_>) -> Option<Decision>; 18] = [
+    let steps: [fn(&View<'_>) -> Option<Decision>; 19] = [
         given_up_unasked,
         row_is_readable,
         account_is_known,
@@ -39,6 +39,7 @@ pub fn decide(inputs: &Inputs<'_>, policy: &Policy, now: Instant) -> Decision {
         captured,
         paid_beside,
         pending_beside,
+        found_beside_handback,
         unavailable,
         listed_after_all,
         watched,
@@ -673,6 +674,22 @@ fn pending_beside(view: &View<'_>) -> Option<Decision> {
     );
     let decision = view.wait(Reason::SiblingPending, text, None);
     Some(Decision { watch_at: decision.next_check_at, ..decision })
+}
+
+/// Something turned up under the tag that may be paid beside what the row's hand-back has its worker
+/// make: the original call did arrive, or what was dead is not. Nobody may charge anew meanwhile.
+fn found_beside_handback(view: &View<'_>) -> Option<Decision> {
+    let (number, _until) = view.untaken()?;
+    view.history().untaken().filter(|past| past.anew)?;
+    let item = view.items.iter().find(|item| !item.has_other_tag && !item.is_dead())?;
+    let text = format!(
+        "{} is `{}` for a row that is `{}` and was handed back (hand-back {number}) for a new \
+         attempt, which could be paid beside it",
+        item.reference(),
+        item.object.status,
+        view.row().status
+    );
+    Some(view.review_of(item, Reason::LateContradiction, text))
 }
 
 fn unavailable(view: &View<'_>) -> Option<Decision> {

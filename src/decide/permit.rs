@@ -252,22 +252,7 @@ mod tests {
     use crate::model::time::from_text;
 
     fn object(state: ObjectState, capturable_minor: i64) -> PspObject {
-        PspObject {
-            reference: "pi_1".to_owned(),
-            aliases: Vec::new(),
-            kind: "payment_intent".to_owned(),
-            state,
-            status: "requires_payment_method".to_owned(),
-            amount: None,
-            captured: None,
-            refunded_minor: 0,
-            capturable_minor,
-            disputed: false,
-            charged_back_minor: 0,
-            created_at: from_text("2026-11-19T08:00:00Z").unwrap(),
-            tag: None,
-            returned: None,
-        }
+        PspObject { capturable_minor, ..PspObject::plain("payment_intent", state) }
     }
 
     #[test]

@@ -39,6 +39,31 @@ pub fn came_since(
     })
 }
 
+/// What the case of a row shows that captured, or can still, and that is not found any more, in
+/// words. An answer that sees less takes nothing of that away: who approved by the case has not seen
+/// that it is gone.
+pub fn gone_since(
+    (found, shown): (&Inputs<'_>, &Inputs<'_>),
+    policy: &Policy,
+    now: Instant,
+) -> Option<String> {
+    let (found, shown) = (View::of(found, policy, now), View::of(shown, policy, now));
+    let is_found = |item: &Item<'_>| {
+        found
+            .items
+            .iter()
+            .any(|one| one.is_named(item.reference()) || item.is_named(one.reference()))
+    };
+    let moves = |item: &&Item<'_>| item.has_captured() || item.can_still_capture();
+    let gone = shown.items.iter().filter(moves).find(|item| !is_found(item))?;
+    let how = match gone.has_captured() {
+        true => format!("captured {}", gone.amount_text()),
+        false => gone.open_text(),
+    };
+    let name = gone.reference();
+    Some(format!("the case shows that {name} {how}, and the PSP does not show {name} any more"))
+}
+
 /// Whether money is where it was as people ended the row: everything that captured, and what went
 /// back of it, they knew.
 pub fn is_as_decided(

@@ -416,22 +416,7 @@ mod tests {
     use crate::model::time::from_text;
 
     fn object() -> PspObject {
-        PspObject {
-            reference: "pi_1".to_owned(),
-            aliases: Vec::new(),
-            kind: "charge".to_owned(),
-            state: ObjectState::Captured,
-            status: "succeeded".to_owned(),
-            amount: None,
-            captured: None,
-            refunded_minor: 0,
-            capturable_minor: 0,
-            disputed: false,
-            charged_back_minor: 0,
-            created_at: from_text("2026-11-19T08:00:00Z").unwrap(),
-            tag: None,
-            returned: None,
-        }
+        PspObject::plain("charge", ObjectState::Captured)
     }
 
     #[test]

@@ -92,25 +92,15 @@ pub fn is_given_back(object: &PspObject, looks: &[&PspObject]) -> bool {
 mod tests {
     use super::*;
     use crate::model::money::Currency;
-    use crate::model::time::from_text;
 
     fn object() -> PspObject {
         let money = Money::new(2_000, Currency::parse("EUR").unwrap());
         PspObject {
-            reference: "pi_1".to_owned(),
             aliases: vec!["ch_1".to_owned()],
-            kind: "payment_intent".to_owned(),
-            state: ObjectState::Captured,
-            status: "succeeded".to_owned(),
             amount: Some(money),
             captured: Some(money),
-            refunded_minor: 0,
-            capturable_minor: 0,
-            disputed: false,
-            charged_back_minor: 0,
-            created_at: from_text("2026-11-19T08:00:00Z").unwrap(),
             tag: Some("x".to_owned()),
-            returned: None,
+            ..PspObject::plain("payment_intent", ObjectState::Captured)
         }
     }
 

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::decide::decision::{Asked as Why, Decision, Inputs, Verdict};
 use crate::decide::person::{Refusal, Wish, Word, decide_by_person, may_be_its_own, only_two};
 use crate::decide::policy::Mode;
-use crate::decide::since::came_since;
+use crate::decide::since::{came_since, gone_since};
 use crate::exit::Exit;
 use crate::model::evidence::{Answer, Evidence, ObjectState, PspObject};
 use crate::model::reason::{Outcome, Reason};
@@ -558,9 +558,16 @@ fn judge(
         None => &scene.nobody,
     };
     let decision = decide_by_person(&row.inputs(), policy, row.now, &word)?;
-    // The other ends need that nothing is there; and a row that ended has a case of its own for it.
+    let (found, shown) = (row.inputs(), shown.map(StoredInputs::inputs));
+    // The other ends need that nothing is there, and that nothing vanished that was.
+    if wish != Wish::Succeeded
+        && let Some(shown) = &shown
+        && let Some(gone) = gone_since((&found, shown), policy, row.now)
+    {
+        return Err(Refusal::Stands(gone));
+    }
+    // A row that ended has a case of its own for what came since.
     if wish == Wish::Succeeded && !proposal.undoes {
-        let (found, shown) = (row.inputs(), shown.map(StoredInputs::inputs));
         let taken = decision.seen.as_ref().map(|seen| seen.reference.as_str());
         let news = came_since((&found, shown.as_ref()), policy, row.now, taken);
         if let Some(news) = news {

@@ -103,7 +103,7 @@ fn id_of(when: &str, text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use chrono::{DateTime, TimeDelta, Utc};
+    use chrono::TimeDelta;
 
     use super::*;
     use crate::model::evidence::{Failure, ObjectState, PspObject};
@@ -112,28 +112,14 @@ mod tests {
     use crate::psp::rules::{parse, with_shipped};
 
     fn object(code: &str) -> PspObject {
-        PspObject {
-            reference: "pi_1".to_owned(),
-            aliases: Vec::new(),
-            kind: "payment_intent".to_owned(),
-            state: ObjectState::Failed(Failure {
-                code: code.to_owned(),
-                advice: None,
-                network_advice: None,
-                final_from: None,
-                still_payable: true,
-            }),
-            status: "requires_payment_method".to_owned(),
-            amount: None,
-            captured: None,
-            refunded_minor: 0,
-            capturable_minor: 0,
-            disputed: false,
-            charged_back_minor: 0,
-            created_at: DateTime::<Utc>::MIN_UTC,
-            tag: None,
-            returned: None,
-        }
+        let state = ObjectState::Failed(Failure {
+            code: code.to_owned(),
+            advice: None,
+            network_advice: None,
+            final_from: None,
+            still_payable: true,
+        });
+        PspObject::plain("payment_intent", state)
     }
 
     #[test]

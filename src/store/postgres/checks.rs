@@ -97,7 +97,8 @@ pub(super) async fn last_handbacks(
          coalesce(h.end_reason in ('lapsed', 'sibling_pending'), false), \
          (select count(*) from tieout_handbacks l where l.table_name = h.table_name \
          and l.key = h.key and l.end_reason in ('lapsed', 'sibling_pending'))::integer, \
-         h.taken_at is null and coalesce(h.end_reason = 'sibling_row', false), h.not_before \
+         h.taken_at is null and coalesce(h.end_reason = 'sibling_row', false), h.not_before, \
+         h.retry = 'new_attempt' \
          from tieout_handbacks h where h.table_name = $1 and h.key = any($2) \
          order by h.key, h.number desc",
     );
@@ -113,6 +114,7 @@ pub(super) async fn last_handbacks(
                 not_before: cells.maybe_at(9)?,
                 taken_at: cells.maybe_at(3)?,
                 charge_before: cells.at(4)?,
+                anew: cells.flag(10)?,
                 lapsed: cells.flag(6)?,
                 lapses: cells.count(7)?,
                 stopped: cells.flag(8)?,

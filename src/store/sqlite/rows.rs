@@ -113,7 +113,8 @@ pub(super) async fn last_handbacks(
          ifnull(h.end_reason in ('lapsed', 'sibling_pending'), 0), \
          (select count(*) from tieout_handbacks l where l.table_name = h.table_name \
          and l.key = h.key and l.end_reason in ('lapsed', 'sibling_pending')), \
-         h.taken_at is null and h.end_reason is 'sibling_row', h.not_before \
+         h.taken_at is null and h.end_reason is 'sibling_row', h.not_before, \
+         h.retry = 'new_attempt' \
          from json_each(?1) j cross join tieout_handbacks h on h.table_name = ?2 \
          and h.key = j.value ->> 0 and h.number = j.value ->> 1",
     )
@@ -128,6 +129,7 @@ pub(super) async fn last_handbacks(
             not_before: cells.opt_at(9)?,
             taken_at: cells.opt_at(3)?,
             charge_before: cells.at(4)?,
+            anew: cells.int(10)? != 0,
             lapsed: cells.int(6)? != 0,
             lapses: cells.count(7)?,
             stopped: cells.int(8)? != 0,

@@ -216,20 +216,9 @@ mod tests {
     fn object(capturable_minor: i64) -> PspObject {
         let eur = crate::model::money::Currency::parse("EUR").unwrap();
         PspObject {
-            reference: "pi_1".to_owned(),
-            aliases: Vec::new(),
-            kind: "payment_intent".to_owned(),
-            state: ObjectState::Unknown,
-            status: "frob".to_owned(),
             amount: Some(Money::new(200_000, eur)),
-            captured: None,
-            refunded_minor: 0,
             capturable_minor,
-            disputed: false,
-            charged_back_minor: 0,
-            created_at: crate::model::time::from_text("2026-11-19T08:00:00Z").unwrap(),
-            tag: None,
-            returned: None,
+            ..PspObject::plain("payment_intent", ObjectState::Unknown)
         }
     }
 

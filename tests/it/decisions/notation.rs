@@ -164,12 +164,14 @@ fn history_word(world: &mut World, word: &str) {
             let lapses = options.iter().find_map(|option| option.strip_prefix("lapsed"));
             // `from+90m`: nobody was to come for it before.
             let from = options.iter().find_map(|option| option.strip_prefix("from"));
+            // `anew`: as a new attempt.
             history.last_handback = Some(PastHandBack {
                 number: 1,
                 at: time(at),
                 not_before: from.map(time),
                 taken_at: options.contains(&"taken").then(|| time(at) + TimeDelta::minutes(1)),
                 charge_before: time(at) + TimeDelta::hours(24),
+                anew: options.contains(&"anew"),
                 lapsed: lapses.is_some(),
                 stopped: options.contains(&"stopped"),
                 lapses: lapses.map_or(0, |n| n.trim_start_matches('*').parse().unwrap_or(1)),

@@ -125,6 +125,7 @@ impl Change {
                     not_before: None,
                     taken_at: taken.then_some(*at),
                     charge_before: *at + TimeDelta::hours(24),
+                    anew: true,
                     lapsed: false,
                     stopped: false,
                     lapses: 0,

@@ -14,6 +14,7 @@ use super::shop::{Engine, Payment, Shop, Words, at_text, on_both_databases, tieo
 on_both_databases!(
     absence_is_proven_over_runs_and_handed_back_once,
     money_after_the_hand_back_is_a_contradiction,
+    what_may_be_paid_beside_a_hand_back_ends_it,
     a_worker_that_took_the_row_starts_a_new_proof,
     a_row_that_is_stuck_again_after_its_watch_is_not_lost,
     payments_of_another_table_are_its_rows,
@@ -187,6 +188,35 @@ async fn money_after_the_hand_back_is_a_contradiction(engine: Engine) {
     shop.due_now().await;
     shop.run().await.ended(0);
     assert_eq!(shop.count("tieout_cases").await, 1);
+    shop.check(false).await;
+}
+
+/// The original call did arrive, and came to no money yet: a new attempt could be paid beside it.
+async fn what_may_be_paid_beside_a_hand_back_ends_it(engine: Engine) {
+    let mut shop = shop_with(engine, Words::default(), 1..=5).await;
+    handed_back(&shop, 5).await;
+    // By the key of its first call nothing is made beside what that made.
+    let anew = "update tieout_handbacks set retry = 'new_attempt', same_key_until = null \
+                where key < '5'";
+    shop.raw.execute(anew).await;
+    let at = |id: i64, situation| Payment::stuck(id).captured().standing(situation);
+    shop.plant(vec![
+        at(1, Situation::RequiresCapture),
+        at(2, Situation::Processing),
+        at(3, Situation::RequiresAction),
+        at(4, Situation::Canceled),
+        at(5, Situation::Processing),
+    ]);
+    shop.a_span_passes().await;
+    let ran = shop.run().await.ended(0);
+    for id in 1..=3 {
+        assert_eq!(ran.verdict(id), "review late_contradiction");
+        assert_eq!(shop.status(id).await, "retry", "the status is left to the person");
+    }
+    assert_eq!(ran.verdict(4), "wait watched", "nothing comes of what is cancelled");
+    assert_eq!(ran.verdict(5), "wait watched");
+    let open = "select key from tieout_handbacks where ended_at is null order by key";
+    assert_eq!(shop.texts(open).await, ["4", "5"], "no worker is offered the others any more");
     shop.check(false).await;
 }
 

@@ -57,6 +57,7 @@ on_both_databases!(
     what_has_nearly_the_tag_is_shown,
     what_the_psp_forgot_is_a_persons_to_judge,
     what_the_psp_forgot_is_given_up_by_two,
+    what_the_psp_forgot_is_seen_before_it_is_given_up,
 );
 
 /// One person is enough for everything.
@@ -1548,6 +1549,44 @@ async fn what_the_psp_forgot_is_a_persons_to_judge(engine: Engine) {
     assert_eq!(shop.status(1).await, "paid");
     assert_eq!(shop.open_cases().await, Vec::<String>::new());
     shop.tieout(&["audit", "verify"]).await.ended(0);
+}
+
+/// Two people approved by a case that shows two captures. That the PSP knows neither any more is for
+/// them to see first; then it is theirs to judge.
+async fn what_the_psp_forgot_is_seen_before_it_is_given_up(engine: Engine) {
+    let mut shop = twice(engine, words()).await;
+    shop.sandbox.forget("pi_1");
+    shop.sandbox.forget("pi_11");
+    shop.a_span_passes().await;
+    handed_back_by_two(&mut shop).await;
+    let states = proposals(&shop).await;
+    let said =
+        "the case shows that pi_1 captured 100.01 EUR, and the PSP does not show pi_1 any more";
+    assert!(states[0].contains(said), "{states:?}");
+    assert_eq!(shop.count("tieout_handbacks").await, 0);
+    assert_eq!(shop.open_cases().await, ["1 reference_unknown"]);
+    handed_back_by_two(&mut shop).await;
+    assert_eq!(shop.status(1).await, "retry", "{:?}", proposals(&shop).await);
+    shop.check(false).await;
+}
+
+/// Two people have it charged again, by what the case shows now. A file knows no users: as the page
+/// notes it there.
+async fn handed_back_by_two(shop: &mut Shop) {
+    if shop.raw.is_sqlite() {
+        let proposed = proposed_by("mara").replace("'failed'", "'retryable'");
+        let approved = "update tieout_proposals set state = 'approved', approved_by = 'tom', \
+                        approved_at = '2026-11-19T12:00:00.000000Z', approved_why = 'x', \
+                        approved_evidence = evidence_sha256 where state = 'open'";
+        shop.raw.execute(&format!("{proposed};\n{approved}")).await;
+        shop.run().await;
+        return;
+    }
+    shop.under_role("people").await;
+    let by = ["cases", "propose", "C-1", "--as", "retryable", "--why", "gone"];
+    confirmed(shop, &by).await.ended(0);
+    shop.under_no_role();
+    confirmed(shop, APPROVE).await;
 }
 
 /// Money that the case shows is no more known: that nothing was captured, one alone cannot say.

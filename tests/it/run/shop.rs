@@ -495,6 +495,12 @@ impl Shop {
         self.write_words();
     }
 
+    /// From here on the program runs as the owner of everything again.
+    pub fn under_no_role(&mut self) {
+        self.login = None;
+        self.write_words();
+    }
+
     /// The test's own connection as the role that the program runs as.
     pub async fn raw_as_role(&self) -> Raw {
         Raw::open(&self.program_place()).await

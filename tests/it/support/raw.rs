@@ -118,8 +118,8 @@ impl Raw {
     /// Ends the connections.
     pub async fn close(self) {
         match self {
-            Self::Sqlite(pool) => pool.close().await,
-            Self::Postgres(pool) => pool.close().await,
+            Self::Sqlite(pool) => ended(pool.close(), "the end of the connection").await,
+            Self::Postgres(pool) => ended(pool.close(), "the end of the connections").await,
         }
     }
 }
