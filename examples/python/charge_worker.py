@@ -372,11 +372,17 @@ def read_event(line):
     """The event of a line, as far as it is one."""
     try:
         # Not bytes: of those JSON would guess the encoding.
-        event = json.loads(line.decode("utf-8"), parse_constant=no_json)
+        text = line.decode("utf-8")
+        event = json.loads(text, parse_constant=no_json, parse_int=whole_number)
     except (ValueError, RecursionError):
         raise Refused("an event: expected one JSON object a line") from None
     checked(isinstance(event, dict), "an event", "a JSON object")
     return event
+
+
+def whole_number(digits):
+    """Python reads no number of thousands of digits; no field that a worker needs has so many."""
+    return int(digits) if len(digits) < 1_000 else digits
 
 
 def no_json(word):

@@ -197,6 +197,16 @@ async fn verify_against<S: Source>(
     told(&verified.map_err(|error| unverified(&error))?, common)
 }
 
+/// What to do about a report that does not verify.
+fn again(verified: &Verified) -> String {
+    match &verified.rebuilt {
+        Rebuilt::Pruned { .. } => "its records were pruned, so that it cannot be built again: \
+                                   compare it with a copy of before"
+            .to_owned(),
+        _kept => format!("build it again (`tieout report build {}`) and compare", verified.run_id),
+    }
+}
+
 /// What verifying found; what is wrong outweighs what is truly untied, and that what could not be
 /// looked at.
 fn told(verified: &Verified, common: &Common) -> Result<Exit, Failure> {
@@ -215,7 +225,7 @@ fn told(verified: &Verified, common: &Common) -> Result<Exit, Failure> {
                 counted(verified.findings.len(), "finding", "findings"),
                 answers(verified)
             ),
-            format!("build it again (`tieout report build {}`) and compare", verified.run_id),
+            again(verified),
         ));
     }
     let rebuilt = &verified.rebuilt;

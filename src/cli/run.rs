@@ -34,7 +34,7 @@ Examples:
   tieout run --from 2026-11-01 --to 2026-11-19 --yes
   tieout run --id pay_9044 --id pay_9045  these rows, now
   tieout run --psp stripe_live --max-duration 8min
-  tieout run --all --since 3d             every row, against the PSP and the files
+  tieout run --all --since 3d             every row, against PSP and files
 
 Dates are whole business days, the last one included; instants such as
 2026-11-19T08:00:00Z are half-open. Without them every due row is taken.";

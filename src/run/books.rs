@@ -408,8 +408,12 @@ impl Books {
                 self.carry(scene, table, Some(open), rows, tell).await?;
             }
         }
-        // Also where the brake held nothing this time: what it had held may be found by now.
-        let asked: Vec<String> = self.notes.keys().cloned().collect();
+        // Also where the brake held nothing this time: what it had held may be found by now. What it
+        // holds from now on waits, even where a pause gave the rows back before that was written.
+        let is_pulled =
+            |name: &&String| self.brakes.get(*name).is_some_and(|(_, text)| text.is_some());
+        let asked: Vec<String> =
+            self.notes.keys().filter(|name| !is_pulled(name)).cloned().collect();
         for name in asked {
             let why = "no row waits for the brake any more";
             self.close_case(scene, &name, Reason::AbsenceBrake, why).await?;

@@ -20,6 +20,7 @@ on_both_databases!(
     payments_of_another_table_are_its_rows,
     a_dropped_tag_pulls_the_brake,
     too_many_hand_backs_pull_the_brake,
+    a_brake_that_a_pause_met_keeps_its_case,
     abandoned_rows_are_no_hand_backs,
     a_dropped_tag_abandons_nothing,
     without_a_witness_nothing_is_absent,
@@ -444,6 +445,38 @@ async fn too_many_hand_backs_pull_the_brake(engine: Engine) {
     assert_eq!(shop.count("payments where status = 'retry'").await, 3);
     assert_eq!(shop.open_cases().await, Vec::<String>::new());
     shop.check(true).await;
+}
+
+/// Somebody pauses the account as its case is opened: the rows are given back, and the case stays.
+async fn a_brake_that_a_pause_met_keeps_its_case(engine: Engine) {
+    let words = Words::default().policy("max_handbacks", "3");
+    let shop = shop_with(engine, words, 1..=4).await;
+    let pauses = "insert into tieout_accounts (account, paused_at, paused_by, paused_why) \
+                  values ('shop', '2026-11-19T12:00:00.000000Z', 'mara', 'look') \
+                  on conflict (account) do update set paused_at = excluded.paused_at, \
+                  paused_by = excluded.paused_by, paused_why = excluded.paused_why;";
+    let trigger = match engine {
+        Engine::Sqlite => format!(
+            "create trigger meanwhile after insert on tieout_cases \
+             when new.reason = 'absence_brake' begin {pauses} end"
+        ),
+        Engine::Postgres => format!(
+            "create function meanwhile() returns trigger language plpgsql security definer \
+             as $$ begin {pauses} return null; end $$; \
+             create trigger meanwhile after insert on tieout_cases for each row \
+             when (new.reason = 'absence_brake') execute function meanwhile()"
+        ),
+    };
+    shop.raw.execute(&trigger).await;
+    for _look in 0..2 {
+        shop.run().await.ended(0);
+        shop.a_span_passes().await;
+    }
+    let ran = shop.run().await.ended(3);
+    assert!(ran.stderr.contains("account shop was paused meanwhile (look)"), "{}", ran.stderr);
+    assert_eq!(shop.count("payments where status = 'processing'").await, 4);
+    assert_eq!(shop.open_cases().await, ["shop absence_brake"]);
+    shop.check(false).await;
 }
 
 /// Absence says here that the customer never paid: nobody charges again.
