@@ -676,8 +676,9 @@ fn pending_beside(view: &View<'_>) -> Option<Decision> {
     Some(Decision { watch_at: decision.next_check_at, ..decision })
 }
 
-/// Something turned up under the tag that may be paid beside what the row's hand-back has its worker
-/// make: the original call did arrive, or what was dead is not. Nobody may charge anew meanwhile.
+/// Something turned up under the tag that may be paid beside what the row's hand-back has its
+/// worker make: the original call did arrive, or what was dead is not. Nobody may charge anew
+/// meanwhile.
 fn found_beside_handback(view: &View<'_>) -> Option<Decision> {
     let (number, _until) = view.untaken()?;
     view.history().untaken().filter(|past| past.anew)?;

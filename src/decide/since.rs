@@ -40,8 +40,8 @@ pub fn came_since(
 }
 
 /// What the case of a row shows that captured, or can still, and that is not found any more, in
-/// words. An answer that sees less takes nothing of that away: who approved by the case has not seen
-/// that it is gone.
+/// words. An answer that sees less takes nothing of that away: who approved by the case has not
+/// seen that it is gone.
 pub fn gone_since(
     (found, shown): (&Inputs<'_>, &Inputs<'_>),
     policy: &Policy,

@@ -109,7 +109,9 @@ reasons! {
     UnsupportedKind "unsupported_kind" To(Review);
     /// Money was found for a row that was retryable or failed by then, or came back of one that had
     /// succeeded; or a report lists an attempt that may still be paid, of a row that was handed
-    /// back since no report had listed it.
+    /// back since no report had listed it; or something turned up at the PSP beside a hand-back for
+    /// a new attempt that nobody had taken yet: a debit under way, an authorisation, anything that
+    /// could be paid beside it.
     LateContradiction "late_contradiction" To(Review);
     /// Two sources say things that exclude each other.
     EvidenceConflict "evidence_conflict" To(Review);

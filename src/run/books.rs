@@ -408,8 +408,9 @@ impl Books {
                 self.carry(scene, table, Some(open), rows, tell).await?;
             }
         }
-        // Also where the brake held nothing this time: what it had held may be found by now. What it
-        // holds from now on waits, even where a pause gave the rows back before that was written.
+        // Also where the brake held nothing this time: what it had held may be found by now. What
+        // it holds from now on waits, even where a pause gave the rows back before that was
+        // written.
         let is_pulled =
             |name: &&String| self.brakes.get(*name).is_some_and(|(_, text)| text.is_some());
         let asked: Vec<String> =

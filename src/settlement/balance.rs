@@ -28,6 +28,20 @@ pub struct Chain {
     moved: [bool; 2],
     first_day: Option<NaiveDate>,
     last_day: Option<NaiveDate>,
+    alone: Alone,
+}
+
+/// A row whose amount would move the account: its line, and of which kind it is.
+pub type OfKind = (u64, u64);
+
+/// The first row of each place at the ends of a chain where an equation may not reach, where a kind
+/// of its own stands beside it that does not tell its sign.
+#[derive(Debug, Clone, Copy, Default)]
+struct Alone {
+    before_first: Option<OfKind>,
+    first: Option<OfKind>,
+    last: Option<OfKind>,
+    since_last: Option<OfKind>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -60,6 +74,43 @@ impl Chain {
             moved: [false; 2],
             first_day: None,
             last_day: None,
+            alone: Alone::default(),
+        }
+    }
+
+    /// As [`Self::add`]; `kind`: of which kind the row is, where that does not tell which way its
+    /// money went.
+    pub fn add_of(&mut self, line: u64, amount: i64, balance: Option<i64>, kind: Option<u64>) {
+        let own = kind.filter(|_| amount != 0).map(|kind| (line, kind));
+        let is_first = self.first.is_none();
+        let alone = &mut self.alone;
+        if balance.is_none() {
+            let slot = if is_first { &mut alone.before_first } else { &mut alone.since_last };
+            *slot = slot.or(own);
+        } else {
+            alone.first = if is_first { own } else { alone.first };
+            (alone.last, alone.since_last) = (own, None);
+        }
+        self.add(line, amount, balance);
+    }
+
+    /// A row whose amount is in no equation of balances: before the first of them in time, or after
+    /// the last. None where the account held nothing before it, as a new one does.
+    pub fn unproven(&self) -> Option<OfKind> {
+        let Alone { before_first, first, last, since_last } = self.alone;
+        let nil = |known: Option<Known>, beside: i128| {
+            known.is_some_and(|known| known.balance == known.amount.saturating_add(beside))
+        };
+        let (older, newer) = (nil(self.first, self.before_first), nil(self.last, self.since_last));
+        let orders = self.orders();
+        if orders.0 && older || orders.1 && newer {
+            return None;
+        }
+        match orders {
+            (true, false) => before_first.or(first).or(since_last),
+            (false, true) => before_first.or(last).or(since_last),
+            // Both hold where nothing moved between them, or there is one.
+            _both => before_first.or(first).or(last).or(since_last),
         }
     }
 
@@ -232,6 +283,32 @@ mod tests {
         let still = chain(&[(5, Some(105)), (0, Some(105))]);
         assert!(!still.proves() && still.ties());
         assert_eq!(ends(&still), Some((100, 105)));
+    }
+
+    #[test]
+    fn the_oldest_row_is_in_no_equation() {
+        let unproven = |rows: &[(i64, Option<i64>, bool)]| {
+            let mut chain = Chain::new(Currency::parse("EUR").unwrap());
+            for (line, (amount, balance, is_told)) in (1_u64..).zip(rows) {
+                chain.add_of(line, *amount, *balance, (!is_told).then_some(7));
+            }
+            chain.unproven().map(|(line, _)| line)
+        };
+        let oldest = [(5, Some(105), false), (20, Some(125), false), (1, Some(126), false)];
+        assert_eq!(unproven(&oldest), Some(1));
+        let newest = [oldest[2], oldest[1], oldest[0]];
+        assert_eq!(unproven(&newest), Some(3));
+        let told = [(5, Some(105), true), oldest[1], oldest[2]];
+        assert_eq!(unproven(&told), None);
+        let still = [(0, Some(100), false), oldest[0], oldest[1]];
+        assert_eq!(unproven(&still), None);
+        let behind = [still[0], oldest[0], (2, None, false)];
+        assert_eq!(unproven(&behind), Some(3));
+        assert_eq!(unproven(&oldest[..1]), Some(1));
+        let new = [(5, Some(5), false), (20, Some(25), false)];
+        assert_eq!(unproven(&new), None);
+        assert_eq!(unproven(&new[..1]), None);
+        assert_eq!(unproven(&[new[1], new[0]]), None);
     }
 
     #[test]

@@ -261,7 +261,7 @@ impl Roles {
     }
 
     fn of(names: &[String]) -> Option<Self> {
-        let date = first(names, words::DATE)?;
+        let date = first(names, words::DATE).or_else(|| words::date_beside_value(names))?;
         let split: Vec<(String, Option<Currency>)> =
             names.iter().map(|name| without_currency(name)).collect();
         let stems: Vec<String> = split.iter().map(|(stem, _)| stem.clone()).collect();
@@ -429,6 +429,8 @@ fn currency_above(head: &str, layout: &Layout) -> Option<Currency> {
         said.filter_map(|(_, _, value)| currency_within(value)).collect()
     };
     let said = if said.is_empty() { balances() } else { said };
+    let beside = || rows.iter().flat_map(|row| words::currencies_beside(row)).collect();
+    let said: Vec<Currency> = if said.is_empty() { beside() } else { said };
     let first = said.first()?;
     said.iter().all(|other| other == first).then_some(*first)
 }
@@ -454,7 +456,7 @@ fn account_above(head: &str, layout: &Layout) -> Option<String> {
 /// What stands above the header row and says what the rows come to.
 fn declared(head: &str, layout: &Layout) -> Vec<Declared> {
     let rows = sheet::rows_of(head, layout.delimiter, layout.above);
-    let said = rows.iter().filter_map(|row| words::declared(row.iter().map(String::as_str)));
+    let said = rows.iter().flat_map(|row| words::all_declared(row));
     let declared = said.map(|(name, what, value)| {
         let mut lines = (1_u64..).zip(head.lines());
         let line = lines.find(|(_, line)| line.contains(name)).map_or(1, |(line, _)| line);
@@ -508,13 +510,19 @@ impl Inference<'_> {
 
     /// Whether nothing in a row says that it was not booked.
     fn is_booked(&self, row: &[String]) -> bool {
-        let day = row.get(self.roles.date).and_then(|day| words::unbooked(day));
+        let day = row.get(self.roles.date).map_or("", String::as_str);
+        // As where the rows are read: a row without a day says so by its kind, or its balance.
+        let names = self.layout.names.iter().enumerate();
+        let kinds = names.filter(|(_, name)| words::is_kind(name)).map(|(at, _)| at);
+        let mut beside = kinds.chain(self.roles.balance).filter(|_| day.is_empty());
+        let is_open = beside.any(|at| row.get(at).is_some_and(|own| words::is_doubtful(own)));
+        let day = words::unbooked(day);
         let is_other = |at: &usize| {
             let value = row.get(*at).map_or("", String::as_str);
             let status = words::status_of(&self.layout.names, *at, value);
             status.is_some_and(|status| status != EntryStatus::Booked) || words::is_doubtful(value)
         };
-        day.is_none() && !self.roles.statuses.iter().any(is_other)
+        day.is_none() && !is_open && !self.roles.statuses.iter().any(is_other)
     }
 
     fn table(&self) -> Option<Table> {
@@ -532,8 +540,10 @@ impl Inference<'_> {
         }
         table.inverted = is_open || self.is_inverted(&table, currency, numerals);
         let taken = self.roles.fee.or(self.roles.taken).filter(|_| !table.inverted);
-        if let Some(fee) = taken.filter(|fee| self.is_less_fee(&table, *fee, currency, numerals)) {
+        let signed = |fee| self.less_fee(&table, fee, currency, numerals).map(|way| (fee, way));
+        if let Some((fee, is_signed)) = taken.and_then(signed) {
             (table.fee, table.less_fee) = (Some(number(fee)), true);
+            table.fee_signed = is_signed;
         }
         Some(table)
     }
@@ -626,6 +636,7 @@ impl Inference<'_> {
             beside: self.ways().into_iter().map(number).collect(),
             kinds: roles.kinds.iter().copied().map(number).collect(),
             less_fee: false,
+            fee_signed: false,
             trailer: None,
             batch: None,
             covers_attempts: false,
@@ -851,26 +862,34 @@ impl Inference<'_> {
         turned.all(|is_turned| is_turned)
     }
 
-    /// Whether balances follow only where the fee is taken from the amount.
-    fn is_less_fee(
+    /// Whether a fee carries its own sign, where balances follow only with it beside the amount;
+    /// none where they do not.
+    fn less_fee(
         &self,
         table: &Table,
         fee: usize,
         currency: Currency,
         numerals: Numerals,
-    ) -> bool {
+    ) -> Option<bool> {
         let (Some(balance), Amounts::Signed(Column::Number(amount))) =
             (self.roles.balance, &table.amounts)
         else {
-            return false;
+            return None;
         };
         let at = (amount.saturating_sub(1), balance);
-        let less = self.chains(at, currency, numerals, |row, minor| {
-            let taken = row.get(fee).and_then(|text| numerals.read(text, currency).ok());
-            minor.saturating_sub(taken.unwrap_or(0))
-        });
         let plain = self.chains(at, currency, numerals, |_row, minor| minor);
-        plain.iter().zip(&less).any(|(plain, less)| !plain.ties() && less.proves())
+        let proves = |sign: i64| {
+            let less = self.chains(at, currency, numerals, |row, minor| {
+                let taken = row.get(fee).and_then(|text| numerals.read(text, currency).ok());
+                minor.saturating_sub(taken.unwrap_or(0).saturating_mul(sign))
+            });
+            plain.iter().zip(&less).any(|(plain, less)| !plain.ties() && less.proves())
+        };
+        match (proves(1), proves(-1)) {
+            (true, _) => Some(false),
+            (false, true) => Some(true),
+            (false, false) => None,
+        }
     }
 
     /// The balances that the booked rows of a currency say, by pocket where there are several, and

@@ -33,6 +33,8 @@ pub const DATE: &[&str] = &[
     "fecha contable",
     "data contabile",
     "data registrazione",
+    "data di registrazione",
+    "date d enregistrement",
     "data księgowania",
     "datum zaúčtování",
     "dátum zaúčtovania",
@@ -82,6 +84,11 @@ pub const DATE: &[&str] = &[
     "data transakcji",
     "data movimento",
     "data mov",
+    "data op",
+    "date and time",
+    // Some mix letters of two alphabets.
+    "дата і час операції",
+    "дата i час операції",
     "datum provedení",
     "buchung",
     "created",
@@ -105,7 +112,18 @@ pub const DATE: &[&str] = &[
 ];
 
 /// When it was agreed or bought: a day beside the others.
-const DEALT: &[&str] = &["abschlussdatum", "abschluss", "trade date", "kaufdatum"];
+const DEALT: &[&str] =
+    &["abschlussdatum", "abschluss", "trade date", "kaufdatum", "auftragsdatum", "erfassungsdatum"];
+
+/// Of these the ones that are when it was booked where the only other day is that of its value.
+const BESIDE_VALUE: &[&str] = &["auftragsdatum", "erfassungsdatum"];
+
+/// The day of a row whose value has one, too.
+pub fn date_beside_value(names: &[String]) -> Option<usize> {
+    let has_value = names.iter().any(|name| VALUE_DATE.contains(&name.as_str()));
+    let own = names.iter().position(|name| BESIDE_VALUE.contains(&name.as_str()));
+    own.filter(|_| has_value)
+}
 
 /// Whether a name is one of any day of a row.
 pub fn is_date(name: &str) -> bool {
@@ -115,6 +133,7 @@ pub fn is_date(name: &str) -> bool {
 /// What a payment to many was made of: an amount of a part, which moved nothing by itself.
 const PARTS: &[&str] = &[
     "einzelbetrag",
+    "sous montant",
     "betrag detail",
     "betrag einzelzahlung",
     "amount detail",
@@ -146,6 +165,7 @@ pub const VALUE_DATE: &[&str] = &[
     "date de la valeur utc",
     "fecha valor",
     "data valuta",
+    "data val",
     "data waluty",
     "datum valute",
     "data valor",
@@ -194,6 +214,9 @@ pub const AMOUNT: &[&str] = &[
     "iznos",
     "monto",
     "credit debit amount",
+    "card currency amount",
+    "сума в валюті картки",
+    "сума у валюті картки",
 ];
 
 /// Names of the amount that are also those of something else (a day, a part of another amount, a
@@ -313,6 +336,51 @@ pub const KINDS: &[&str] = &[
     "type operation",
 ];
 
+/// More columns that do, whose words may say which way money went, and no more.
+const MORE_KINDS: &[&str] = &[
+    "typ transakcji",
+    "typ operacji",
+    "rodzaj transakcji",
+    "rodzaj operacji",
+    "tipo di ordine",
+    "tipo de operación",
+    "auftragsart",
+    "transaktionsart",
+    "buchungsart",
+    "type d opération",
+    "type de transaction",
+    "soort transactie",
+    "mutatiesoort",
+    "typ transakce",
+    "typ pohybu",
+];
+
+/// Whether a name is one of the kind of a row.
+pub fn is_kind(name: &str) -> bool {
+    KINDS.contains(&name) || MORE_KINDS.contains(&name)
+}
+
+/// How words for what goes out begin, without accents, and those for what comes in.
+const GOES_OUT: &[&str] =
+    &["outgoing", "wychodzac", "ausgehend", "uitgaand", "sortant", "saliente", "odchozi"];
+const COMES_IN: &[&str] =
+    &["incoming", "przychodzac", "eingehend", "inkomend", "inkommande", "entrant", "prichozi"];
+
+/// Whether the kind of a row says that its money went out (true) or came in; none where it says
+/// neither, or both.
+pub fn way_of(kind: &str) -> Option<bool> {
+    let kind: String = kind.chars().flat_map(char::to_lowercase).map(bare).collect();
+    let has = |known: &[&str]| {
+        let mut words = kind.split(|c: char| !c.is_alphanumeric());
+        words.any(|word| known.iter().any(|begin| word.starts_with(begin)))
+    };
+    match (has(GOES_OUT), has(COMES_IN)) {
+        (true, false) => Some(true),
+        (false, true) => Some(false),
+        _neither => None,
+    }
+}
+
 /// What a row says that its money did, by its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deed {
@@ -389,6 +457,7 @@ const CAME_IN: &[&str] = &[
     "pago recibido",
     "gracias por su pago",
     "pagamento ricevuto",
+    "pagamento recebido",
     "betaling mottatt",
     "betaling modtaget",
     "betalning mottagen",
@@ -417,7 +486,52 @@ const MAY_HAVE_COME_IN: &[&str] = &[
     "kreditkartenausgleich",
     "addebito in conto",
     "betaling eurocard",
+    "repayment",
+    "card repayment",
+    "credit card repayment",
+    "splata karty",
+    "spłata karty",
 ];
+
+/// All of the text of such a row, where it says no more: an account writes so of any direct debit.
+const DIRECT_DEBITS: &[&str] =
+    &["lastschrift", "direct debit", "sepa direct debit", "sepa lastschrift", "bankeinzug"];
+
+/// Whether a text says that something was collected, and neither by whom nor for what.
+pub fn is_direct_debit(text: &str) -> bool {
+    text.len() <= 40 && DIRECT_DEBITS.contains(&normal(text).as_str())
+}
+
+/// Words of thanks, without accents: whoever is paid writes them, a card's issuer and a shop alike.
+const THANKS: &[&str] = &[
+    "thank",
+    "thanks",
+    "thankyou",
+    "danke",
+    "dank",
+    "merci",
+    "grazie",
+    "gracias",
+    "obrigado",
+    "obrigada",
+    "tack",
+    "takk",
+    "bedankt",
+    "kiitos",
+    "dekujeme",
+    "dakujeme",
+    "dziekujemy",
+];
+
+/// Whether a text thanks, anywhere.
+pub fn has_thanks(text: &str) -> bool {
+    let mut words = text.split(|c: char| !c.is_alphanumeric());
+    words.any(|word| {
+        let letters = word.chars().flat_map(char::to_lowercase).map(bare);
+        let begins = |known: &&str| known.chars().next() == letters.clone().next();
+        THANKS.iter().filter(|known| begins(known)).any(|known| known.chars().eq(letters.clone()))
+    })
+}
 
 fn begins_as(text: &str, known: &[&str]) -> bool {
     let text = text.trim_start();
@@ -455,6 +569,10 @@ pub const DEBIT: &[&str] = &[
     "soll",
     "belastung",
     "belastungsbetrag",
+    "importo di addebito",
+    "montant du débit",
+    "montant de débit",
+    "montant débité",
     "lastschrift",
     "débit",
     "debito",
@@ -490,6 +608,10 @@ pub const CREDIT: &[&str] = &[
     "haben",
     "gutschrift",
     "gutschriftsbetrag",
+    "importo di accredito",
+    "montant du crédit",
+    "montant de crédit",
+    "montant crédité",
     "crédit",
     "credito",
     "crédito",
@@ -661,6 +783,7 @@ pub const CURRENCY: &[&str] = &[
     "payment currency",
     "ccy",
     "monn",
+    "monnaie",
     "whg",
     "whrg",
     "para birimi",
@@ -738,6 +861,7 @@ pub const BALANCE: &[&str] = &[
     "egyenleg",
     "bokfört saldo",
     "bakiye",
+    "залишок після операції",
 ];
 
 /// Names of the own account, each beside the name of the other side's: alone they are either's.
@@ -1338,6 +1462,7 @@ const DECLARED: &[(Declares, &[&str])] = &[
         &[
             "anfangssaldo",
             "alter kontostand",
+            "letzter kontostand",
             "kontostand alt",
             "saldo początkowe",
             "saldo pocz",
@@ -1390,6 +1515,25 @@ pub fn declared<'a>(fields: impl Iterator<Item = &'a str>) -> Option<(&'a str, D
     Some((name, declares(name)?, filled.next()?))
 }
 
+/// All that one row declares, where nothing else stands in it: names, each before its value.
+pub fn all_declared(row: &[String]) -> Vec<(&str, Declares, &str)> {
+    let filled: Vec<&str> = row.iter().map(String::as_str).filter(|own| !own.is_empty()).collect();
+    let pairs = filled.chunks_exact(2).map(|pair| match pair {
+        [name, value] if declares(value).is_none() => Some((*name, declares(name)?, *value)),
+        _other => None,
+    });
+    let pairs = pairs.collect::<Option<Vec<_>>>().filter(|pairs| pairs.len() > 1);
+    pairs.unwrap_or_else(|| declared(row.iter().map(String::as_str)).into_iter().collect())
+}
+
+/// What a row below the table declares for its end, by a word for a balance before its day:
+/// `Kontostand;1.4.2026;;;2.110,90`.
+pub fn closing_of_day<'a>(fields: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let mut filled = fields.filter(|field| !field.is_empty());
+    let (name, day, value) = (filled.next()?, filled.next()?, filled.next()?);
+    (normal(name) == "kontostand" && is_day(day)).then_some(value)
+}
+
 /// The names of such values that stand beside one another, above their values, and where each is.
 pub fn declared_heads<'a>(fields: impl Iterator<Item = &'a str>) -> Vec<(usize, Declares)> {
     let filled = fields.enumerate().filter(|(_, field)| !field.is_empty());
@@ -1428,6 +1572,31 @@ pub fn currencies_within(row: &[String]) -> Vec<Currency> {
     let pairs = row.iter().filter_map(|field| field.split_once(':'));
     let own = pairs.filter(|(name, _)| CURRENCY.contains(&normal(name).as_str()));
     own.filter_map(|(_, value)| one_currency(value)).collect()
+}
+
+/// The code beside an amount or a number that a row above the table calls its balance or account,
+/// in the same field or the next: `Saldo;8'024.64 CHF`, `Saldo: CHF 45.83`, `Konto-Nr.;0/01 CHF`.
+pub fn currencies_beside(row: &[String]) -> Vec<Currency> {
+    let next = row.iter().skip(1).map(Some).chain([None]);
+    let said = row.iter().zip(next).filter_map(|(field, next)| {
+        let (name, value) = match field.split_once(':') {
+            Some((name, value)) if !value.trim().is_empty() => (name, value),
+            _alone => (field.as_str(), next?.as_str()),
+        };
+        let name = normal(name);
+        let is_named = [BALANCE, ACCOUNT_ABOVE].iter().any(|of| of.contains(&name.as_str()));
+        code_beside(value).filter(|_| is_named)
+    });
+    said.collect()
+}
+
+/// The only word of a value that has letters: a code before or behind its figures.
+fn code_beside(value: &str) -> Option<Currency> {
+    let has_letter = |word: &&str| word.contains(char::is_alphabetic);
+    let (codes, figures): (Vec<&str>, Vec<&str>) = value.split_whitespace().partition(has_letter);
+    let [code] = codes.as_slice() else { return None };
+    let has_figure = figures.iter().any(|word| word.contains(|c: char| c.is_ascii_digit()));
+    one_currency(code).filter(|_| has_figure)
 }
 
 /// The same of a row that holds the name alone, by the one below it.
@@ -1630,6 +1799,7 @@ const PENDING: &[&str] = &[
     "non contabilizzato",
     "blokace",
     "blokada",
+    "w rozliczeniu",
     "oczekujące",
     "oczekuje",
     "in behandeling",
@@ -1877,6 +2047,9 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
         &[
             "description",
             "transaction description",
+            "transaction remarks",
+            "label",
+            "reason",
             "details",
             "transaction details",
             "narrative",
@@ -1934,6 +2107,12 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "descrizione completa",
             "causale",
             "testo di contabilizzazione",
+            "testo",
+            "texte",
+            "movimento",
+            "parola chiave",
+            "osservazioni",
+            "деталі операції",
             "descrição",
             "opis",
             "opis operacji",
@@ -1977,7 +2156,7 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
 /// Names of a text that some give to the other side or the kind of row, beside a text: only where
 /// none of [`TAGS`] is one.
 pub const TEXT_ALONE: &[&str] =
-    &["dettagli", "operazione", "otsikko", "transaction", "transaktionen"];
+    &["dettagli", "operazione", "otsikko", "transaction", "transaktionen", "bezeichnung"];
 
 /// The payer's reference within a text of a German bank, up to the next of the codewords.
 const EREF: &str = r"(?x) (?: EREF\+\s? | \bEREF:\s+ ) (.+?)

@@ -126,12 +126,15 @@ impl Issuer {
 /// Rows without and with a minus, and those of the latter that may have paid a card's bill. An
 /// account that pays one moves out more often than in; a card's issuer writes it the other way
 /// round. So does whoever receives payouts and pays a direct debit, and such an account moves money
-/// out by other rows as well: where it does it is only said.
+/// out by other rows as well: where it does it is only said. Thanks are more than that: a card's
+/// issuer writes them of a bill that was paid, and a shop of what the holder of an account bought,
+/// who moves out more often than in.
 #[derive(Debug, Default)]
 struct Bill {
     into: u64,
     out: u64,
     bills: u64,
+    is_thanked: bool,
     paid: Option<Problem>,
 }
 
@@ -143,7 +146,8 @@ impl Bill {
 
     fn told(self) -> Option<Problem> {
         let is_all = self.bills >= self.out && self.into > self.out;
-        let severity = if is_all { Severity::Error } else { Severity::Warning };
+        let is_wrong = is_all || self.is_thanked;
+        let severity = if is_wrong { Severity::Error } else { Severity::Warning };
         let told = self.paid.filter(|_| self.out <= self.into)?;
         Some(Problem { severity, ..told })
     }
@@ -179,6 +183,12 @@ impl Doubts {
                             card's bill, or a balance; describe this file as a [[format]]";
             self.bill.paid = Some(Problem::warning(line, name, expected, found));
         }
+    }
+
+    /// The same, of a text that thanks.
+    pub fn thanks(&mut self, line: u64, name: &str, found: String) {
+        self.bill.is_thanked = true;
+        self.bill(line, name, found);
     }
 
     /// A flag, in the column `name`, that says another way than the sign beside it.

@@ -348,6 +348,8 @@ pub struct Table {
     pub kinds: Vec<Column>,
     /// The fee was taken besides the amount: the balance shows it.
     pub less_fee: bool,
+    /// It carries the sign of what it moved: a minus where it was taken.
+    pub fee_signed: bool,
     /// The trailer.
     pub trailer: Option<TrailerSettings>,
     /// Batches.
@@ -414,6 +416,7 @@ impl FormatSettings {
             beside: Vec::new(),
             kinds: Vec::new(),
             less_fee: false,
+            fee_signed: false,
             trailer: self.trailer.clone(),
             batch: self.batch.clone(),
             covers_attempts: self.covers == Covers::Attempts,

@@ -4,7 +4,8 @@
 //! quarantined. Only rows without any amount are passed over, each with a warning, where they have
 //! the fields of the header: in one that was cut, or has one more, the amount stands elsewhere.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use chrono::NaiveDate;
 
@@ -15,7 +16,7 @@ use crate::model::settlement::{
 };
 use crate::settlement::Parse;
 use crate::settlement::amount::{Refused, minor};
-use crate::settlement::balance::Chain;
+use crate::settlement::balance::{Chain, OfKind};
 use crate::settlement::bank_words::{self as words, Deed};
 use crate::settlement::doubts::{Doubts, Parts, no_amount, nothing_moved};
 use crate::settlement::last_row::{Ends, Last};
@@ -36,6 +37,9 @@ const STANDS: usize = 100;
 
 /// So many accounts, each in each of its currencies, are followed across a file's statements.
 const FOLLOWED: usize = 1_000;
+
+/// So many kinds of rows are counted.
+const KINDS: usize = 1_000;
 
 /// Begins to read `source` as `table` says.
 pub fn open(table: &Table, mut source: Source) -> Box<dyn Parse> {
@@ -258,6 +262,8 @@ struct Followed {
     statements: u64,
     /// One of the statements has no two balances.
     unproven: bool,
+    /// What the account held before all of it is told.
+    opened: bool,
 }
 
 /// Rows of a statement that tell a balance or a sum. They are passed over where what moved is what
@@ -320,6 +326,14 @@ struct Rows {
     negative: bool,
     positive: bool,
     proven: bool,
+    /// Whether any amount carries a sign: where none does, nothing says that one would.
+    has_sign: bool,
+    /// Columns of kinds that may say which way money went.
+    ways: Vec<usize>,
+    /// A row of a chain that is not followed, without a sign and in no equation.
+    unsigned: Option<OfKind>,
+    /// How many rows are of a kind, by its hash.
+    kinds_seen: HashMap<u64, usize>,
     fees: bool,
     /// Columns of what was taken besides, and of what both come to.
     taken: Vec<usize>,
@@ -386,6 +400,10 @@ impl Rows {
             negative: false,
             positive: false,
             proven: false,
+            has_sign: false,
+            ways: named(words::is_kind),
+            unsigned: None,
+            kinds_seen: HashMap::new(),
             fees: false,
             taken: named(words::is_fee),
             totals: named(words::is_total),
@@ -481,9 +499,16 @@ impl Rows {
     /// The fee, where it went out besides the amount.
     fn taken_besides(&self, row: &Row<'_>, of: Currency) -> Result<i64, Problem> {
         match row.maybe(self.places.fee) {
-            text if self.table.less_fee && !text.is_empty() => self.read(row, "fee", text, of),
+            text if self.table.less_fee && !text.is_empty() => {
+                self.read(row, "fee", text, of).map(|minor| self.fee(minor))
+            }
             _none => Ok(0),
         }
+    }
+
+    /// What a fee took, by what its column says.
+    fn fee(&self, minor: i64) -> i64 {
+        if self.table.fee_signed { minor.saturating_neg() } else { minor }
     }
 
     fn has_amount(&self, row: &Row<'_>) -> bool {
@@ -552,6 +577,9 @@ impl Rows {
             return Err(no_movement(row.line, &text));
         }
         if let Some(text) = self.stands_at(row) {
+            if words::is_before(&text) == Some(true) {
+                self.told_end(row, true);
+            }
             out.push(passed_over(row.line, &text));
             return Ok(true);
         }
@@ -644,7 +672,7 @@ impl Rows {
         let (balance, day) =
             (self.read(row, "balance", balance, of)?, self.day(row, self.places.date)?);
         self.statement(row, of, out);
-        self.follow(row.line, 0, Some(balance), day);
+        self.follow(row.line, (0, None), Some(balance), day);
         Ok(())
     }
 
@@ -663,9 +691,14 @@ impl Rows {
         if !self.table.recognised || balance.is_empty() {
             return;
         }
-        let Some(is_before) = self.told_stand(row).and_then(|text| words::is_before(&text)) else {
-            return;
-        };
+        if let Some(is_before) = self.told_stand(row).and_then(|text| words::is_before(&text)) {
+            self.told_end(row, is_before);
+        }
+    }
+
+    /// Keeps the balance of a row that is of the beginning of all rows, or of their end.
+    fn told_end(&mut self, row: &Row<'_>, is_before: bool) {
+        let balance = row.maybe(self.places.balance);
         let of = self.currency_of(row).or(self.open.as_ref().map(|(_, currency)| *currency));
         let minor = of.and_then(|of| self.read(row, "balance", balance, of).ok());
         if let Some((currency, minor)) = of.zip(minor).filter(|_| self.told_ends.len() < STANDS) {
@@ -819,7 +852,12 @@ impl Rows {
         let open = (account, of);
         let may_follow = self.followed.len() < FOLLOWED || self.followed.contains_key(&open);
         if self.chain.is_some() && may_follow {
-            let new = || Followed { chain: Chain::new(of), statements: 0, unproven: false };
+            let new = || Followed {
+                chain: Chain::new(of),
+                statements: 0,
+                unproven: false,
+                opened: false,
+            };
             let followed = self.followed.entry(open.clone()).or_insert_with(new);
             followed.statements = followed.statements.saturating_add(1);
         }
@@ -841,18 +879,71 @@ impl Rows {
         self.read(row, "balance", text, of).map(Some)
     }
 
-    /// The balance that a row says, after its amount.
-    fn follow(&mut self, line: u64, minor: i64, balance: Option<i64>, day: Option<NaiveDate>) {
+    /// The balance that a row says, after its amount; `kind`: as for [`Chain::add_of`].
+    fn follow(
+        &mut self,
+        line: u64,
+        (minor, kind): (i64, Option<u64>),
+        balance: Option<i64>,
+        day: Option<NaiveDate>,
+    ) {
         if let Some(chain) = &mut self.chain {
-            chain.add(line, minor, balance);
+            chain.add_of(line, minor, balance, kind);
             chain.day(day);
         }
         if let Some(open) = &self.open
             && let Some(Followed { chain, .. }) = self.followed.get_mut(open)
         {
-            chain.add(line, minor, balance);
+            chain.add_of(line, minor, balance, kind);
             chain.day(day);
         }
+    }
+
+    /// Of which kind a row is; none where that tells which way its money went, and where it has
+    /// none: amounts then have the signs of whoever holds the account, as nearly every bank's.
+    fn kind(&mut self, row: &Row<'_>, minor: i64) -> Option<u64> {
+        let is_told = self.way(row).is_some_and(|(_, is_out)| is_out == (minor < 0));
+        if is_told || self.ways.iter().all(|at| row.get(*at).is_empty()) {
+            return None;
+        }
+        let mut hasher = DefaultHasher::new();
+        self.ways.iter().for_each(|at| row.get(*at).hash(&mut hasher));
+        let kind = hasher.finish();
+        let is_known = self.kinds_seen.contains_key(&kind);
+        if minor != 0 && (is_known || self.kinds_seen.len() < KINDS) {
+            let seen = self.kinds_seen.entry(kind).or_default();
+            *seen = seen.saturating_add(1);
+        }
+        Some(kind)
+    }
+
+    /// Which way the kind of a row says that its money went: out (true), or in.
+    fn way(&self, row: &Row<'_>) -> Option<(usize, bool)> {
+        self.ways.iter().find_map(|at| Some((*at, words::way_of(row.get(*at))?)))
+    }
+
+    /// Whether an amount carries a sign.
+    fn note_sign(&mut self, row: &Row<'_>) {
+        if let AmountAt::Signed(at) = self.places.amount {
+            self.has_sign |= row.get(at).contains(['-', '+', '(', '\u{2212}', '\u{2013}']);
+        }
+    }
+
+    /// A row whose amount has no sign in a file where none has, which no balance proves, and none
+    /// of a row of its kind either: by kinds some tell which way money went, and by nothing else.
+    fn unsigned(&self) -> Option<u64> {
+        let is_open = self.table.recognised && !self.has_sign;
+        if !is_open || !matches!(self.places.amount, AmountAt::Signed(_)) {
+            return None;
+        }
+        let followed = self.followed.values().filter(|own| !own.opened);
+        let followed = followed.filter_map(|own| own.chain.unproven());
+        let alone: Vec<OfKind> = followed.chain(self.unsigned).collect();
+        let is_unproven = |(_, kind): &&OfKind| {
+            let own = alone.iter().filter(|(_, other)| other == kind).count();
+            self.kinds_seen.get(kind).is_none_or(|seen| *seen <= own)
+        };
+        alone.iter().filter(is_unproven).map(|(line, _)| *line).min()
     }
 
     /// Balances go on from those of the same account and currency, whatever stands between them.
@@ -884,10 +975,16 @@ impl Rows {
         };
         self.doubts.end_statement(is_proven, out);
         out.extend(self.undated.take().filter(|_| !is_proven));
-        if let Some(open) = &self.open
-            && let Some(followed) = self.followed.get_mut(open)
-        {
+        let [before, _] = beside;
+        let [first, _] = within;
+        let is_opened = told.is_some() || before.or(first).is_some();
+        let followed = self.open.as_ref().and_then(|open| self.followed.get_mut(open));
+        if let Some(followed) = followed {
             followed.unproven |= !is_proven && chain.as_ref().is_some_and(Chain::ties);
+            followed.opened |= is_opened && followed.statements == 1;
+        } else if !is_opened {
+            let alone = chain.as_ref().and_then(Chain::unproven);
+            self.unsigned = self.unsigned.or(alone);
         }
         self.proven |= is_proven;
         if let Some(own) = own {
@@ -1000,6 +1097,11 @@ impl Rows {
         {
             self.table.declared.push(Declared { line, what, value: value.to_owned() });
         }
+        let is_opened = self.table.declared.iter().any(|one| one.what == Declares::Opening);
+        if let Some(value) = words::closing_of_day(fields()).filter(|_| is_opened) {
+            let (what, value) = (Declares::Closing, value.to_owned());
+            self.table.declared.push(Declared { line, what, value });
+        }
     }
 
     fn grouped(&mut self, row: &Row<'_>, minor: i64, of: Currency) -> Result<(), Problem> {
@@ -1028,7 +1130,8 @@ impl Rows {
             // Some write a dash where there was none.
             let is_none = text.is_empty() || self.table.recognised && text == "-";
             if !is_none {
-                *slot = money(self.read(row, field, text, of)?, of);
+                let minor = self.read(row, field, text, of)?;
+                *slot = money(if field == "fee" { self.fee(minor) } else { minor }, of);
             }
         }
         for (rule, at) in self.table.tags.iter().zip(&self.places.tags) {
@@ -1140,14 +1243,22 @@ impl Rows {
             if words::came_back(row.get(at)) && !row.maybe(places.balance).is_empty() {
                 continue;
             }
-            let Some(status) = words::unbooked(row.get(at)).filter(|_| Some(at) == places.date)
-            else {
+            let status = words::unbooked(row.get(at));
+            let Some(status) = status.filter(|_| self.is_of_status(row, at)) else {
                 let expected = "rows that were booked; describe this file as a [[format]]";
                 return Err(Problem::error(row.line, self.name(at), expected, row.get(at)));
             };
             said = status;
         }
         Ok(said)
+    }
+
+    /// Whether a word for what was not booked is of the row: where its day would stand, and where
+    /// it has none yet, in the column of its kind or of its balance.
+    fn is_of_status(&self, row: &Row<'_>, at: usize) -> bool {
+        let (date, balance) = (self.places.date, self.places.balance);
+        let is_open = row.maybe(date).is_empty();
+        Some(at) == date || is_open && (Some(at) == balance || self.ways.contains(&at))
     }
 
     /// A column's name as it stands.
@@ -1262,6 +1373,13 @@ impl Rows {
             Some(is_debit) => own != 0 && is_debit != (minor < 0),
             None => false,
         };
+        if let Some((way, is_out)) = self.way(row).filter(|_| own != 0 && flag.is_none())
+            && is_out != (minor < 0)
+        {
+            let (name, found) = (self.name(way), format!("{} beside {text}", row.get(way)));
+            self.doubts.against(row.line, &name, found);
+            return;
+        }
         if let Some(way) = self.places.beside.iter().copied().chain(flag).find(is_against) {
             let (name, found) = (self.name(way), format!("{} beside {text}", row.get(way)));
             self.doubts.against(row.line, &name, found);
@@ -1295,9 +1413,28 @@ impl Rows {
         };
         if let Some((name, found)) = say(words::came_in) {
             self.doubts.against(row.line, &name, found);
+        } else if let Some((name, found)) = say(words::has_thanks) {
+            self.doubts.thanks(row.line, &name, found);
         } else if let Some((name, found)) = say(words::may_have_come_in) {
             self.doubts.bill(row.line, &name, found);
+        } else if self.only_text(row).is_some_and(|at| words::is_direct_debit(row.get(at)))
+            && let Some((name, found)) = say(words::is_direct_debit)
+        {
+            self.doubts.bill(row.line, &name, found);
         }
+    }
+
+    /// The only text of a row; none where it has several, or names its other side.
+    fn only_text(&self, row: &Row<'_>) -> Option<usize> {
+        let says = |at: &usize| !row.get(*at).is_empty();
+        if self.sides.iter().any(says) {
+            return None;
+        }
+        let tags = self.table.tags.iter().zip(&self.places.tags);
+        let whole = tags.filter(|(rule, _)| rule.kind == TagKind::Text);
+        let mut filled = whole.map(|(_, at)| *at).filter(says);
+        let first = filled.next()?;
+        filled.all(|other| other == first).then_some(first)
     }
 
     /// The last column, and what it is.
@@ -1361,6 +1498,12 @@ impl Rows {
             let expected = "amounts of both signs, or a balance, that show which way money went; \
                             describe this file as a [[format]]";
             out.push(Problem::error(line, "amount", expected, "amounts without a sign"));
+        } else if let Some(line) = self.unsigned() {
+            let expected = "a sign in any amount, a column of debit and credit, or the balance \
+                            before the first row, that shows which way its money went; describe \
+                            this file as a [[format]]";
+            let found = "an amount without a sign, which no balance proves";
+            out.push(Problem::error(line, "amount", expected, found));
         }
         if self.table.recognised && self.fees && !self.proven {
             let expected = "a balance that shows whether fees are within the amounts; describe \
@@ -1438,6 +1581,7 @@ impl Report for Rows {
             (CurrencyOf::Column(name), at) => currency(row, &name.shown(), row.maybe(at))?,
         };
         let minor = self.amount(row, of)?;
+        self.note_sign(row);
         let status = self.status(row)?;
         let is_out = self.table.recognised && status != EntryStatus::Booked;
         let (booked_on, value_on) = self.days(row, is_out)?;
@@ -1459,7 +1603,8 @@ impl Report for Rows {
             return Ok(());
         }
         let known = self.balance(row, of, out)?;
-        self.follow(row.line, minor, known, booked_on);
+        let kind = self.kind(row, minor);
+        self.follow(row.line, (minor, kind), known, booked_on);
         let is_proven = self.chain.as_ref().is_some_and(Chain::proves_last);
         let cut = cut.filter(|_| !(is_proven && matches!(last, Last::Money(_))));
         cut.into_iter().for_each(|problem| out.push(problem));

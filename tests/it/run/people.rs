@@ -1551,8 +1551,8 @@ async fn what_the_psp_forgot_is_a_persons_to_judge(engine: Engine) {
     shop.tieout(&["audit", "verify"]).await.ended(0);
 }
 
-/// Two people approved by a case that shows two captures. That the PSP knows neither any more is for
-/// them to see first; then it is theirs to judge.
+/// Two people approved by a case that shows two captures. That the PSP knows neither any more is
+/// for them to see first; then it is theirs to judge.
 async fn what_the_psp_forgot_is_seen_before_it_is_given_up(engine: Engine) {
     let mut shop = twice(engine, words()).await;
     shop.sandbox.forget("pi_1");

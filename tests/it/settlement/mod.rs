@@ -3,6 +3,7 @@
 //! The fixtures are made here, small, one dialect beside another. Adding one: the file under
 //! `fixtures/settlement`, its name in [`FIXTURES`], `TIEOUT_BLESS=1`, and read what it tells.
 
+mod bank_csv;
 mod command;
 mod formats;
 mod fuzz;

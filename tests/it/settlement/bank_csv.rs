@@ -1,0 +1,286 @@
+//! Exports of banks, each as small as it can be: whose sign nothing shows, and names of columns.
+
+use tieout::model::money::Currency;
+use tieout::settlement::ledger::{Inspection, State};
+
+use super::{errors, inspected};
+
+fn look(text: &str) -> Inspection {
+    inspected(text.as_bytes())
+}
+
+#[track_caller]
+fn refused(text: &str, part: &str) {
+    let found = look(text);
+    assert_eq!(found.state, State::Quarantined, "{text}");
+    let errors = errors(&found);
+    assert!(errors.iter().any(|error| error.contains(part)), "{part}: {errors:?}");
+}
+
+/// Credits, debits, and whether the first statement ties.
+#[track_caller]
+fn read(text: &str, code: &str) -> (i128, i128, Option<bool>) {
+    let found = look(text);
+    assert_eq!(found.state, State::Ok, "{text}: {:?}", found.sums.problems);
+    let own = &found.sums.booked[&Currency::parse(code).unwrap()];
+    (own.credit_minor, own.debit_minor, found.sums.statements[0].ties)
+}
+
+const HEAD: &str = "Date;Description;Buchungsart;Amount;Currency;Balance\n";
+
+#[test]
+fn the_oldest_row_of_amounts_without_a_sign_is_not_taken_for_a_credit() {
+    let rows =
+        ["13.03.2026;a;Order;100,00;EUR;900,00\n", "14.03.2026;b;Sale;500,00;EUR;1.400,00\n"];
+    let oldest = format!("{HEAD}{}{}", rows[0], rows[1]);
+    refused(&oldest, "an amount without a sign, which no balance proves");
+    assert!(errors(&look(&oldest))[0].contains('2'), "its line");
+    refused(&format!("{HEAD}{}{}", rows[1], rows[0]), "an amount without a sign");
+    // Of two accounts in turns each has an oldest row.
+    let other = "14.03.2026;b;Sale;500,00;USD;1.400,00\n";
+    let nil = "13.03.2026;a;Order;0,00;EUR;900,00\n";
+    refused(&format!("{HEAD}{nil}{}{}", rows[1], other.replace("Sale", "Order")), "without a sign");
+    // A card's, all of it bought by what its balances say.
+    let bought = "13.03.2026;a;x;100,00;EUR;900,00\n14.03.2026;b;y;500,00;EUR;400,00\n\
+                  15.03.2026;c;y;50,00;EUR;350,00\n";
+    refused(&format!("{HEAD}{bought}"), "an amount without a sign");
+}
+
+#[test]
+fn the_oldest_row_went_as_others_of_its_kind_and_where_none_has_a_kind_as_its_sign_says() {
+    let rows = |kind: &str, balances: [&str; 3]| {
+        let [first, second, third] = balances;
+        format!(
+            "{HEAD}13.03.2026;a;{kind};100,00;EUR;{first}\n14.03.2026;b;Sale;500,00;EUR;{second}\n\
+             15.03.2026;c;Fee;50,00;EUR;{third}\n"
+        )
+    };
+    let known = ["900,00", "1.400,00", "1.450,00"];
+    assert_eq!(read(&rows("Sale", known), "EUR"), (65_000, 0, Some(true)));
+    assert_eq!(look(&rows("Order", known)).state, State::Quarantined);
+    // A new account held nothing.
+    let new = ["100,00", "600,00", "650,00"];
+    assert_eq!(read(&rows("Order", new), "EUR"), (65_000, 0, Some(true)));
+    let plain = "Date;Description;Amount;Currency;Balance\n13.03.2026;a;100,00;EUR;900,00\n\
+                 14.03.2026;b;500,00;EUR;1.400,00\n";
+    assert_eq!(read(plain, "EUR"), (60_000, 0, Some(true)));
+}
+
+#[test]
+fn a_sign_in_any_amount_or_an_opening_balance_shows_which_way_the_oldest_row_went() {
+    let rows = |first: &str, second: &str| {
+        format!(
+            "{HEAD}13.03.2026;a;Order;{first};EUR;900,00\n\
+             14.03.2026;b;Sale;500,00;EUR;1.400,00\n15.03.2026;c;Fee;{second}\n"
+        )
+    };
+    let plain = "50,00;EUR;1.450,00";
+    assert_eq!(read(&rows("100,00", "-50,00;EUR;1.350,00"), "EUR"), (60_000, 5_000, Some(true)));
+    assert_eq!(read(&rows("+100,00", plain), "EUR"), (65_000, 0, Some(true)));
+    assert_eq!(read(&rows("0,00", plain), "EUR"), (55_000, 0, Some(true)));
+    let stated = |opening: &str| format!("Anfangssaldo;{opening}\n\n{}", rows("100,00", plain));
+    assert_eq!(read(&stated("800,00"), "EUR"), (65_000, 0, Some(true)));
+    assert_eq!(look(&stated("1.000,00")).state, State::Quarantined, "it went out");
+    // One bank writes it in a row beside nil.
+    let row = |opening: &str| {
+        let opening = format!("{HEAD}12.03.2026;Opening Balance;;0,00;EUR;{opening}\n");
+        rows("100,00", plain).replace(HEAD, &opening)
+    };
+    assert_eq!(read(&row("800,00"), "EUR"), (65_000, 0, Some(true)));
+    assert_eq!(look(&row("1.000,00")).state, State::Quarantined, "it went out");
+}
+
+#[test]
+fn the_kind_of_a_row_may_say_which_way_its_money_went() {
+    let rows = |first: &str, second: &str| {
+        format!(
+            "Data operacji;Typ transakcji;Kwota;Waluta;Saldo po transakcji;Opis transakcji\n\
+             2026-03-07;{first};100,00;PLN;900,00;a\n2026-03-08;{second};2500,00;PLN;3400,00;b\n"
+        )
+    };
+    let (out, into) = ("Przelew wychodzący", "Przelew przychodzacy");
+    refused(&rows(out, into), "an amount without a sign");
+    refused(&rows("Zakup", "Przelew"), "an amount without a sign");
+    assert_eq!(read(&rows(into, into), "PLN"), (260_000, 0, Some(true)));
+    // Beside signs that no balance proves.
+    let signed = |out: &str| {
+        format!(
+            "Data operacji;Typ transakcji;Kwota;Waluta;Opis transakcji\n\
+             2026-03-07;Przelew wychodzący;{out}100,00;PLN;a\n\
+             2026-03-08;Zakup;-25,00;PLN;b\n"
+        )
+    };
+    refused(&signed(""), "Przelew wychodzący beside 100,00");
+    assert_eq!(read(&signed("-"), "PLN"), (0, 12_500, None));
+}
+
+#[test]
+fn words_of_thanks_beside_a_minus_are_of_a_card_s_issuer() {
+    let card = |text: &str, more: &str| {
+        let head = "Date,Description,Amount,Currency\n2026-05-29,Shop,50.00,EUR\n";
+        format!("{head}2026-05-28,Fuel,12.50,EUR\n2026-05-27,\"{text}\",-500.00,EUR\n{more}")
+    };
+    let back = "2026-05-26,Shop,-5.00,EUR\n";
+    for text in [
+        "DIRECT DEBIT RECEIVED THANK YOU",
+        "BPAY PAYMENT-THANK YOU",
+        "Addebito in c/c - grazie",
+        "Platba přijata, děkujeme",
+        "Dziękujemy za wpłatę",
+        "Obrigado",
+        "Kiitos!",
+    ] {
+        // A row that came back has a minus as well.
+        refused(&card(text, back), "more rows with a minus than without one");
+    }
+    refused(&card("PAGAMENTO RECEBIDO", back), "PAGAMENTO RECEBIDO beside -500.00");
+    // A shop thanks as well, of whom money goes to.
+    let own = back.repeat(4);
+    assert_eq!(read(&card("Danke für Ihren Einkauf", &own), "EUR").1, 52_000);
+    for text in ["Spłata karty", "Credit card repayment", "Lastschrift", "DIRECT DEBIT"] {
+        refused(&card(text, ""), "more rows with a minus than without one");
+    }
+    for text in ["Mercier", "Tackle", "Lastschrift Strom", "Dankeschoen GmbH"] {
+        assert_eq!(read(&card(text, ""), "EUR"), (6_250, 50_000, None), "{text}");
+    }
+}
+
+#[test]
+fn a_table_between_its_last_balance_and_that_of_a_day_ties() {
+    let file = |opening: &str, closing: &str| {
+        format!(
+            "Umsätze\n1.3.2026 - 1.4.2026\n{opening};;;;2.123,8;EUR\n\
+             Buchungstag;Wert;Verwendungszweck;Betrag;Soll;Haben;Währung\n\
+             1.3.2026;1.3.2026;a;-12,9;-12,9;;EUR\n2.3.2026;2.3.2026;b;500,0;;500,0;EUR\n\
+             Kontostand;1.4.2026;;;{closing};EUR\n"
+        )
+    };
+    let own = "Letzter Kontostand";
+    assert_eq!(read(&file(own, "2.610,9"), "EUR"), (50_000, 1_290, Some(true)));
+    refused(&file(own, "2.110,9"), "closing balance");
+    // Without the other it is that of any day.
+    assert_eq!(read(&file("Konto", "1,0"), "EUR").2, None);
+}
+
+#[test]
+fn a_fee_may_carry_its_own_sign() {
+    let rows = |fee: &str, balance: &str| {
+        format!(
+            "Date,Description,Amount,Fee,Currency,Balance\n2026-09-01,a,100.00,0.00,CHF,100.00\n\
+             2026-09-02,b,-50.00,{fee},CHF,{balance}\n2026-09-03,c,10.00,0.00,CHF,59.75\n"
+        )
+    };
+    for fee in ["-0.25", "0.25"] {
+        assert_eq!(read(&rows(fee, "49.75"), "CHF"), (11_000, 5_025, Some(true)), "{fee}");
+        refused(&rows(fee, "49.70"), "balance");
+    }
+}
+
+#[test]
+fn a_row_without_its_day_may_say_by_its_kind_that_it_is_pending() {
+    let rows = |day: &str| {
+        format!(
+            "Data operacji;Data waluty;Typ transakcji;Kwota;Waluta;Saldo po transakcji;\
+             Opis transakcji\n2026-07-14;2026-07-14;Przelew;+33.00;PLN;+1033.00;a\n\
+             {day};2026-07-13;Blokada;-90.34;PLN;W rozliczeniu;b\n\
+             2026-07-13;2026-07-13;Zakup;-90.00;PLN;+1000.00;c\n"
+        )
+    };
+    assert_eq!(read(&rows(""), "PLN"), (3_300, 9_000, Some(true)));
+    assert_ne!(look(&rows("2026-07-13")).state, State::Ok, "a day, and none");
+}
+
+#[test]
+fn a_code_beside_a_balance_or_an_account_above_the_table_is_its_currency() {
+    let table = |above: &str| {
+        format!(
+            "{above}\nBuchungsdatum;Text;Belastung;Gutschrift;Saldo\n\
+             01.03.2026;a;10.00;;90.00\n02.03.2026;b;;20.00;110.00\n"
+        )
+    };
+    for above in ["Saldo;1'110.00 CHF", "Saldo: CHF 110.00;;;", ";Konto-Nr.;00000/01 CHF"] {
+        assert_eq!(read(&table(above), "CHF"), (2_000, 1_000, Some(true)), "{above}");
+    }
+    for above in
+        ["Saldo;110.00", "Saldo;1.00 CHF\nKonto;1/2 EUR", "Saldo;CHF", "Limit;1.00 CHF", "x"]
+    {
+        assert_eq!(look(&table(above)).state, State::UnknownFormat, "{above}");
+    }
+}
+
+#[test]
+fn more_names_of_columns_are_known() {
+    let ties = Some(true);
+    for (code, ties, text) in [
+        (
+            "EUR",
+            None,
+            "Date;Label;Amount;Currency\n2026-09-14;a;-5,10;EUR\n\
+                       2026-09-15;b;10,00;EUR\n",
+        ),
+        (
+            "EUR",
+            None,
+            "Date;Name;Amount;Currency;Reason\n2026-09-14;x;-5,10;EUR;a\n\
+                       2026-09-15;y;10,00;EUR;b\n",
+        ),
+        (
+            "EUR",
+            ties,
+            "Data di registrazione;Data valuta;Testo;Importo di addebito (EUR);\
+                       Importo di accredito (EUR);Saldo (EUR)\n15.09.2026;15.09.2026;b;;10.00;\
+                       14.90\n14.09.2026;14.09.2026;a;5.10;;4.90\n",
+        ),
+        (
+            "INR",
+            ties,
+            "Value Date,Transaction Date,Transaction Remarks,Withdrawal Amount (INR),\
+                       Deposit Amount (INR),Balance (INR)\n14/09/2026,14/09/2026,a,5.10,0.00,\
+                       \"1,25,000.00\"\n15/09/2026,15/09/2026,b,0.00,10.00,\"1,25,010.00\"\n",
+        ),
+        (
+            "EUR",
+            None,
+            "Data valuta;Data;Parola chiave;Movimento;Importo;Valuta;Disponibile;\
+                       Valuta;Osservazioni\n15/09/2026;15/09/2026;x;b;10.00;EUR;14.90;EUR;y\n\
+                       14/09/2026;14/09/2026;x;a;-5.10;EUR;4.90;EUR;y\n",
+        ),
+        (
+            "CHF",
+            ties,
+            "Auftragsdatum;Buchungstext;Belastungsbetrag (CHF);Gutschriftsbetrag (CHF);\
+                       Valutadatum;Saldo (CHF)\n15.09.2026;b;;10.00;15.09.2026;14.90\n\
+                       14.09.2026;a;5.10;;14.09.2026;4.90\n",
+        ),
+        (
+            "CHF",
+            None,
+            "Date de comptabilisation;Date de valeur;Monnaie;Débit;Crédit;Sous-montant;\
+                       Description1\n2026-09-15;2026-09-15;CHF;;10.00;;b\n2026-09-14;2026-09-14;\
+                       CHF;-5.10;;;a\n;;CHF;;;-5.10;a\n",
+        ),
+        (
+            "UAH",
+            ties,
+            "Дата i час операції,Деталі операції,Сума в валюті картки (UAH),Сума в \
+                       валюті операції,Валюта,Залишок після операції\n15.09.2026 10:00:00,b,10.00,\
+                       10.00,UAH,14.90\n14.09.2026 10:00:00,a,-5.10,-0.10,EUR,4.90\n",
+        ),
+        (
+            "UAH",
+            ties,
+            "Date and time,Description,\"Card currency amount, (UAH)\",Operation amount,\
+                       Operation currency,Balance\n15.09.2026 10:00:00,b,10.00,10.00,UAH,14.90\n\
+                       14.09.2026 10:00:00,a,-5.10,-0.10,EUR,4.90\n",
+        ),
+        (
+            "EUR",
+            ties,
+            "Saldo Iniziale,\"1,00 EUR\",,Saldo Finale,\"5,90 EUR\"\nData Op.,Data Val.,\
+                       Causale,Importo,Div.\n15/09/2026,15/09/2026,b,10.00,EUR\n\
+                       14/09/2026,14/09/2026,a,-5.10,EUR\n",
+        ),
+    ] {
+        assert_eq!(read(text, code), (1_000, 510, ties), "{text}");
+    }
+}
