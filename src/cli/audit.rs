@@ -12,12 +12,17 @@ use crate::exit::Exit;
 use crate::model::count::counted;
 use crate::model::time::{to_short_text, to_text};
 use crate::store::driver::Driver;
+use crate::store::error::StoreError;
 
 /// For `--help`.
 pub const EXAMPLES: &str = "\
 Examples:
   tieout audit verify           recompute every hash; exit 16 where one differs
   tieout audit verify --json";
+
+/// What to do where it says something else.
+const NEXT: &str =
+    "keep the database as it is, and compare it with a backup and the reports' audit heads";
 
 /// Breaks listed; the rest is counted.
 const LISTED: usize = 50;
@@ -32,7 +37,13 @@ pub enum Command {
 /// Runs the command.
 pub async fn run<D: Driver>(command: &Command, common: &Common, db: &D) -> Result<Exit, Failure> {
     let Command::Verify = command;
-    let found = db.verify_audit().await.map_err(|e| Failure::store(&e))?;
+    let found = db.verify_audit().await.map_err(|error| match error {
+        // Every column was written by tieout in a form that it reads.
+        StoreError::Unexpected { .. } => {
+            Failure::of(&error, Exit::Integrity, Some(NEXT.to_owned()))
+        }
+        other => Failure::store(&other),
+    })?;
     let exit = if found.breaks.is_empty() { Exit::Ok } else { Exit::Integrity };
     if common.json {
         let body = json!({
@@ -79,6 +90,6 @@ pub async fn run<D: Driver>(command: &Command, common: &Common, db: &D) -> Resul
             counted(found.records, "record", "records"),
             counted(found.runs, "run", "runs")
         ),
-        "keep the database as it is, and compare it with a backup and the reports' audit heads",
+        NEXT,
     ))
 }

@@ -18,7 +18,9 @@ use crate::model::transaction::{AccountRef, SiblingFact, SiblingState};
 
 pub(super) fn reference_unknown(view: &View<'_>) -> Option<Decision> {
     let reference = view.unknown_reference()?;
-    let text = format!("the row stores {reference}, which the PSP does not know");
+    let is_stored = view.row().psp_reference.as_deref() == Some(reference);
+    let who = if is_stored { "the row stores" } else { "the case of the row showed" };
+    let text = format!("{who} {reference}, which the PSP does not know");
     Some(view.review(Reason::ReferenceUnknown, text))
 }
 

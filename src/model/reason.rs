@@ -167,7 +167,7 @@ reasons! {
     Expired "expired" To(Review);
     /// The object was cancelled uncaptured.
     Canceled "canceled" To(Review);
-    /// The row stores a PSP reference that the PSP does not know.
+    /// The row stores a PSP reference, or its case showed one, that the PSP does not know.
     ReferenceUnknown "reference_unknown" To(Review);
     /// An object's tag is nearly this row's: other case or marks, cut short, padded. Or it is this
     /// row's, and the object is of another kind: a refund under a payment's tag that is no refund

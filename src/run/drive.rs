@@ -659,12 +659,18 @@ fn has_nothing_new(scene: &Scene<'_>, row: &Weighed) -> bool {
 }
 
 fn nothing_new(table: &SourceTable, row: &Weighed) -> Event {
-    let Claimed { row, .. } = &row.claimed;
+    let Claimed { row, history, .. } = &row.claimed;
+    // What was found beside its hand-back ended that, and would end it again.
+    let is_over = history.untaken().is_some_and(|past| past.anew);
     let status = &row.status;
     let why = match is_in_review(table, row) {
         true => format!(
             "its status is `{status}`, and somebody else wrote that or changed the row since: set \
              it back to its processing value to have it decided"
+        ),
+        false if is_over => format!(
+            "its status is `{status}`, and nothing at the PSP could be paid beside a new attempt \
+             any more; `tieout cases propose CASE --as retryable` has it charged again"
         ),
         false => format!("its status is `{status}`, and the PSP shows nothing new of it"),
     };

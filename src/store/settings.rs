@@ -43,7 +43,8 @@ pub struct DatabaseSettings {
     #[serde(default = "statement_timeout", deserialize_with = "span")]
     #[schemars(with = "String")]
     pub statement_timeout: TimeDelta,
-    /// How long a statement waits for a row that somebody else holds.
+    /// How long a statement waits for a row that somebody else holds, on PostgreSQL. A file of
+    /// SQLite that another process is writing is waited for 30 s.
     #[serde(default = "lock_timeout", deserialize_with = "span")]
     #[schemars(with = "String")]
     pub lock_timeout: TimeDelta,

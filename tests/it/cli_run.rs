@@ -604,6 +604,20 @@ fn journal_of(shop: &Shop) -> u8 {
     std::fs::read(shop.path().join("shop.db")).unwrap()[18]
 }
 
+/// What somebody wrote there in another form was never written by tieout.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_cannot_be_read_does_not_verify() {
+    let shop = Shop::with(&[("pay_1", 1_999, CAPTURED)]).await;
+    assert_eq!(shop.tieout(&["run"], &[]).code, Some(0));
+    shop.sql("drop trigger tieout_runs_closed").await;
+    shop.sql("update tieout_runs set started_at = '2025-07-16T04:02:21.047Z'").await;
+    let ended = shop.tieout(&["audit", "verify"], &[]);
+    assert_eq!(ended.code, Some(16), "{}", ended.stderr);
+    for words in ["integrity: ", "is not a time of tieout's", "compare it with a backup"] {
+        assert!(ended.stderr.contains(words), "{words}: {}", ended.stderr);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_only_reads_leaves_a_file_its_journal() {
     let shop = Shop::with(&[("pay_1", 1_999, CAPTURED)]).await;

@@ -218,6 +218,12 @@ async fn what_may_be_paid_beside_a_hand_back_ends_it(engine: Engine) {
     assert_eq!(ran.verdict(5), "wait watched");
     let open = "select key from tieout_handbacks where ended_at is null order by key";
     assert_eq!(shop.texts(open).await, ["4", "5"], "no worker is offered the others any more");
+    // Once nothing can come of it, a person has the row charged again, and is told so.
+    shop.sandbox.move_to("pi_2", Situation::Canceled).unwrap();
+    let kick = ["cases", "kick", "--reason", "late_contradiction", "--yes"];
+    let said = shop.tieout(&kick).await.stderr;
+    assert!(said.contains("nothing at the PSP could be paid beside a new attempt"), "{said}");
+    assert_eq!(shop.count("tieout_cases where state = 'open'").await, 3);
     shop.check(false).await;
 }
 
