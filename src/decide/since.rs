@@ -21,10 +21,8 @@ pub fn came_since(
     let is_paid = found.standing == Standing::Settled;
     let is_alone = found.items.iter().filter(|item| item.has_captured()).count() < 2;
     found.items.iter().find_map(|item| {
-        let is_one = |known: &&&Item<'_>| {
-            known.is_named(item.reference()) || item.is_named(known.reference())
-        };
-        let known: Vec<&Item<'_>> = shown.iter().filter(is_one).copied().collect();
+        let known: Vec<&Item<'_>> =
+            shown.iter().filter(|known| is_one(known, item)).copied().collect();
         let is_taken = taken.is_some_and(|name| item.is_named(name));
         let is_known = is_taken || known.iter().any(|known| known.has_captured());
         if item.has_captured() && !is_known && !(is_paid && is_alone) {
@@ -48,12 +46,7 @@ pub fn gone_since(
     now: Instant,
 ) -> Option<String> {
     let (found, shown) = (View::of(found, policy, now), View::of(shown, policy, now));
-    let is_found = |item: &Item<'_>| {
-        found
-            .items
-            .iter()
-            .any(|one| one.is_named(item.reference()) || item.is_named(one.reference()))
-    };
+    let is_found = |item: &Item<'_>| found.items.iter().any(|one| is_one(one, item));
     let moves = |item: &&Item<'_>| item.has_captured() || item.can_still_capture();
     let gone = shown.items.iter().filter(moves).find(|item| !is_found(item))?;
     let how = match gone.has_captured() {
@@ -73,15 +66,18 @@ pub fn is_as_decided(
 ) -> bool {
     let (found, shown) = (View::of(found, policy, now), View::of(shown, policy, now));
     let is_known = |item: &Item<'_>| {
-        let is_one = |known: &&Item<'_>| {
-            known.is_named(item.reference()) || item.is_named(known.reference())
-        };
-        let known: Vec<&Item<'_>> = shown.items.iter().filter(is_one).collect();
+        let known: Vec<&Item<'_>> =
+            shown.items.iter().filter(|known| is_one(known, item)).collect();
         let is_same = |known: &&Item<'_>| known.object.captured == item.object.captured;
         known.iter().any(is_same) && more_back(item, &known).is_none()
     };
     let mut captured = found.items.iter().filter(|item| item.has_captured());
     found.conflict.is_none() && captured.all(is_known)
+}
+
+/// Whether two looks mean one object: either may know it by another of its names.
+fn is_one(known: &Item<'_>, item: &Item<'_>) -> bool {
+    known.is_named(item.reference()) || item.is_named(known.reference())
 }
 
 /// That more of an object went back than the case shows.

@@ -961,18 +961,25 @@ const ACCOUNT_ABOVE: &[&str] = &[
 /// The accounts that a row above the table names, in one field (`IBAN: CH93…`) or in the next, and
 /// whether it calls them an IBAN.
 pub fn accounts(row: &[String]) -> Vec<(bool, String)> {
-    let next = row.iter().skip(1).map(Some).chain([None]);
-    let said = row.iter().zip(next).filter_map(|(field, next)| {
-        let (name, value) = match field.split_once(':') {
-            Some((name, value)) if !value.trim().is_empty() => (name, value),
-            _alone => (field.as_str(), next?.as_str()),
-        };
-        let name = normal(name);
+    let said = named(row).filter_map(|(name, value)| {
         let is_own = name == "iban" || ACCOUNT_ABOVE.contains(&name.as_str());
         let value = value.trim_matches(|c: char| matches!(c, '=' | '"') || c.is_whitespace());
         is_own.then(|| (name == "iban", value.to_owned()))
     });
     said.collect()
+}
+
+/// What a row above the table says by each name: behind it in one field (`IBAN: CH93…`), or in the
+/// next.
+fn named(row: &[String]) -> impl Iterator<Item = (String, &str)> {
+    let next = row.iter().skip(1).map(Some).chain([None]);
+    row.iter().zip(next).filter_map(|(field, next)| {
+        let (name, value) = match field.split_once(':') {
+            Some((name, value)) if !value.trim().is_empty() => (name, value),
+            _alone => (field.as_str(), next?.as_str()),
+        };
+        Some((normal(name), value))
+    })
 }
 
 /// Whether a text may be what an account is known by, and no name of its kind: it has figures, and
@@ -1577,13 +1584,7 @@ pub fn currencies_within(row: &[String]) -> Vec<Currency> {
 /// The code beside an amount or a number that a row above the table calls its balance or account,
 /// in the same field or the next: `Saldo;8'024.64 CHF`, `Saldo: CHF 45.83`, `Konto-Nr.;0/01 CHF`.
 pub fn currencies_beside(row: &[String]) -> Vec<Currency> {
-    let next = row.iter().skip(1).map(Some).chain([None]);
-    let said = row.iter().zip(next).filter_map(|(field, next)| {
-        let (name, value) = match field.split_once(':') {
-            Some((name, value)) if !value.trim().is_empty() => (name, value),
-            _alone => (field.as_str(), next?.as_str()),
-        };
-        let name = normal(name);
+    let said = named(row).filter_map(|(name, value)| {
         let is_named = [BALANCE, ACCOUNT_ABOVE].iter().any(|of| of.contains(&name.as_str()));
         code_beside(value).filter(|_| is_named)
     });

@@ -902,6 +902,10 @@ impl Rows {
     /// Of which kind a row is; none where that tells which way its money went, and where it has
     /// none: amounts then have the signs of whoever holds the account, as nearly every bank's.
     fn kind(&mut self, row: &Row<'_>, minor: i64) -> Option<u64> {
+        // Only a file without any sign is asked for it.
+        if self.has_sign || !self.table.recognised {
+            return None;
+        }
         let is_told = self.way(row).is_some_and(|(_, is_out)| is_out == (minor < 0));
         if is_told || self.ways.iter().all(|at| row.get(*at).is_empty()) {
             return None;
