@@ -33,6 +33,7 @@ pub mod batches;
 pub mod people;
 pub mod sqlite;
 pub mod postgres;
+mod pool;
 pub mod database;
 pub mod inspect;
 pub mod demo;

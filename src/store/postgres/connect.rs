@@ -9,10 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow, PgSslMode};
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, Row as _};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgRow, PgSslMode};
+use sqlx::{
+    AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, Postgres, Row as _,
+};
 
 use crate::store::error::{READ_ONLY_SESSIONS, StoreError};
+use crate::store::pool;
 use crate::store::postgres::errors::{answered, failed, shown};
 use crate::store::postgres::schemas;
 use crate::store::settings::{DatabaseSettings, odd_address, shown_address};
@@ -88,8 +91,7 @@ async fn connect(
 ) -> Result<PgPool, sqlx::Error> {
     let (names, values): (Vec<&str>, Vec<String>) = words.into_iter().unzip();
     let words = Arc::new((names, values));
-    PgPoolOptions::new()
-        .max_connections(settings.connections.max(2))
+    pool::lasting::<Postgres>(settings.connections.max(2))
         .acquire_timeout(duration(settings.connect_timeout))
         // The driver asks each whether it lives as it comes back; one that lay idle since, as while
         // a PSP is asked, may have been ended by the server or by something between.

@@ -50,8 +50,7 @@ use std::time::Duration;
 use chrono::{NaiveDate, TimeDelta};
 use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
-    SqliteSynchronous,
+    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqliteSynchronous,
 };
 use sqlx::{ConnectOptions as _, Connection as _, Sqlite, Transaction as SqlTransaction};
 use tokio::sync::mpsc::{Receiver, Sender};
@@ -82,6 +81,7 @@ use crate::store::people::{
     Approved, CaseLinks, CaseNote, CaseRuns, CaseSum, NewProposal, PeopleDriver, Proposal,
     ProposalState,
 };
+use crate::store::pool;
 use crate::store::prune::{Prunable, Pruned, Pruning};
 use crate::store::records::{
     AbandonedRun, ApplyEnd, CaseRow, ClaimFilter, Claimed, HandbackRow, JournalRow, RunEnd, RunRow,
@@ -138,8 +138,7 @@ pub struct SqliteStore {
 async fn writer(options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Error> {
     let began = tokio::time::Instant::now();
     loop {
-        let opened = SqlitePoolOptions::new()
-            .max_connections(1)
+        let opened = pool::lasting(1)
             .test_before_acquire(false)
             .after_release(|connection, _| Box::pin(is_clean(connection)))
             .connect_with(options.clone())
@@ -239,8 +238,7 @@ fn to_read(url: &str) -> Result<(SqliteConnectOptions, Option<Still>), StoreErro
 
 /// A few connections that read.
 async fn readers(options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Error> {
-    let pool = SqlitePoolOptions::new().max_connections(READERS).test_before_acquire(false);
-    pool.connect_with(options).await
+    pool::lasting(READERS).test_before_acquire(false).connect_with(options).await
 }
 
 /// The same, once one of them has read: only then is it known whether this is a database, and one
@@ -299,10 +297,7 @@ impl SqliteStore {
             // half of all writes of a batch.
             .pragma("temp_store", "memory");
         let writer = writer(options).await.map_err(|source| unopened(url, source))?;
-        let reader = SqlitePoolOptions::new()
-            .max_connections(READERS)
-            .test_before_acquire(false)
-            .connect_lazy_with(read_only);
+        let reader = pool::lasting(READERS).test_before_acquire(false).connect_lazy_with(read_only);
         Ok(Self { writer, reader, address: shown_address(url), still: None })
     }
 

@@ -5,8 +5,9 @@
 //! is whole, so that no test ever copies half of one, whichever process was killed.
 
 use super::need_env;
+use super::raw::lasting;
 use sha2::{Digest as _, Sha256};
-use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions};
+use sqlx::postgres::{PgConnection, PgPool};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 use std::time::Duration;
 
@@ -70,7 +71,7 @@ impl Database {
 
     /// A small pool on it.
     pub async fn pool(&self) -> PgPool {
-        PgPoolOptions::new().max_connections(5).connect(&self.url).await.expect("the test database")
+        lasting(5).connect(&self.url).await.expect("the test database")
     }
 
     /// Runs statements on it, several at once if need be.

@@ -1,13 +1,19 @@
 //! SQL on either database from outside of the product: for setting up, tampering and checking.
 
-use sqlx::postgres::PgPoolOptions;
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
+use sqlx::pool::PoolOptions;
+use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, Executor as _, PgPool, Row as _, SqlitePool};
 use std::str::FromStr as _;
 use std::time::Duration;
 
 /// Longer than this no statement of a test takes, however busy the machine is.
 const LONGEST: Duration = Duration::from_secs(240);
+
+/// A pool that ends no connection by itself: the driver's way of doing so can keep a runtime from
+/// ending, as the product's `store::pool` says.
+pub fn lasting<DB: sqlx::Database>(most: u32) -> PoolOptions<DB> {
+    PoolOptions::new().max_connections(most).idle_timeout(None).max_lifetime(None)
+}
 
 /// Waits for a statement. One that does not end is a failure that names it.
 async fn ended<T>(work: impl Future<Output = T>, sql: &str) -> T {
@@ -28,7 +34,7 @@ impl Raw {
     /// Opens `postgres://…`, `sqlite://…`, or the path of an SQLite file.
     pub async fn open(place: &str) -> Self {
         if place.starts_with("postgres") {
-            let pool = PgPoolOptions::new().max_connections(2).connect(place).await;
+            let pool = lasting(2).connect(place).await;
             return Self::Postgres(pool.expect("the test's own connection"));
         }
         let url = if place.starts_with("sqlite:") {
@@ -42,7 +48,7 @@ impl Raw {
             .busy_timeout(Duration::from_secs(30))
             // Tampering must not be stopped by what the product itself asks for.
             .foreign_keys(false);
-        let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options).await;
+        let pool = lasting(1).connect_with(options).await;
         Self::Sqlite(pool.expect("the test's own connection"))
     }
 
