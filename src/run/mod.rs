@@ -121,7 +121,6 @@ pub async fn run(
     let done = CancellationToken::new();
     let work = async {
         let result = match begin(&scene, &mut books, &named, tell).await {
-            // The largest part of all that waits here, apart.
             Ok(()) => Box::pin(drive::drive(&scene, &mut books, tell)).await,
             Err(error) => Err(error),
         };
@@ -152,8 +151,9 @@ pub async fn run(
         result
     };
     let life = async { if dry_run { Ok(()) } else { show_life(&scene, &clock, &done).await } };
-    let (result, alive) = tokio::join!(work, life);
-    finish::finish(&scene, books, result.and(alive), now, tell).await
+    // Apart, as they are large.
+    let (result, alive) = tokio::join!(Box::pin(work), life);
+    Box::pin(finish::finish(&scene, books, result.and(alive), now, tell)).await
 }
 
 /// What is done before rows are looked at.

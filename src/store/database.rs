@@ -168,7 +168,11 @@ impl Database {
                 Self::Sqlite(store) => store.close().await,
             }
         };
-        if tokio::time::timeout(CLOSING, closed).await.is_err() {
+        let most = match self {
+            Self::Postgres(store) => store.worth_waiting().unwrap_or(CLOSING),
+            Self::Sqlite(_) => CLOSING,
+        };
+        if tokio::time::timeout(most, closed).await.is_err() {
             let database = self.kind();
             tracing::warn!(database, "A connection did not end; it is left to the program's exit");
         }
@@ -189,7 +193,7 @@ macro_rules! delegate {
             $(async fn $verb(&self, $($name: $of),*) -> Result<$answer, StoreError> {
                 match self {
                     Self::Postgres(store) => {
-                        store.with_asker(store.$verb($($name),*).await).await
+                        store.answer(std::pin::pin!(store.$verb($($name),*))).await
                     }
                     Self::Sqlite(store) => store.$verb($($name),*).await,
                 }

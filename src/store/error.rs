@@ -388,6 +388,11 @@ impl StoreError {
                     "something of that name was left over: look at it and drop it as its owner, \
                      then `tieout db migrate`; nothing of this step was written"
                 }
+                // The connection's own failure: a commit may have landed without an answer.
+                Trouble::Other if code.is_none() => {
+                    "run again when the database is well: what was committed stands, whole, and \
+                     the rest was never written"
+                }
                 Trouble::Other => "nothing of this step was written; run again",
             },
             Self::Unexpected { .. } => return None,

@@ -485,7 +485,7 @@ macro_rules! delegate {
             $(async fn $verb(&self, $($name: $of),*) -> Result<$answer, StoreError> {
                 match self {
                     Self::Postgres(store) => {
-                        store.with_asker(store.$verb($($name),*).await).await
+                        store.answer(std::pin::pin!(store.$verb($($name),*))).await
                     }
                     Self::Sqlite(store) => store.$verb($($name),*).await,
                 }

@@ -355,6 +355,6 @@ fn refused(error: sqlx::Error, address: &str) -> StoreError {
     }
 }
 
-fn duration(span: TimeDelta) -> Duration {
+pub(super) fn duration(span: TimeDelta) -> Duration {
     span.to_std().unwrap_or(Duration::from_secs(15))
 }

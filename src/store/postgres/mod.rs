@@ -4,7 +4,8 @@
 //! on comparing rows, tokens and the run's state, not on the isolation level. Texts go in and
 //! texts come out: parameters are cast to the column's type, columns never are, so that the
 //! user's indexes serve. No future of this room may be cancelled halfway (a time-out or select
-//! around it): what it did is then unknown, though no connection stays within a transaction.
+//! around it) but by `silence`: what it did is then unknown, though no connection stays within a
+//! transaction.
 
 mod accounts;
 mod apply;
@@ -45,6 +46,7 @@ mod rows;
 mod runs;
 mod schemas;
 mod shelf;
+mod silence;
 mod sql;
 mod statements;
 mod told;
@@ -87,6 +89,7 @@ use crate::store::people::{
 };
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::patience::patiently;
+use crate::store::postgres::silence::Doubt;
 use crate::store::prune::{Prunable, Pruned, Pruning};
 use crate::store::records::{
     AbandonedRun, ApplyEnd, CaseRow, ClaimFilter, Claimed, HandbackRow, JournalRow, RunEnd, RunRow,
@@ -112,6 +115,9 @@ pub struct PgStore {
     address: String,
     /// Opened for a dry run.
     rehearses: bool,
+    /// How long a connection may take.
+    patience: Duration,
+    doubt: Doubt,
 }
 
 impl PgStore {
@@ -131,14 +137,12 @@ impl PgStore {
         if let Some(path) = &settings.search_path {
             schemas::require(&pool, path).await?;
         }
-        Ok(Self { pool, address, rehearses })
+        let patience = connect::duration(settings.connect_timeout);
+        Ok(Self { pool, address, rehearses, patience, doubt: Doubt::default() })
     }
 
     /// An answer as it is; where a right was lacking, with who asked.
-    pub(in crate::store) async fn with_asker<T>(
-        &self,
-        answer: Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+    async fn with_asker<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
         let mut answer = answer;
         if let Err(StoreError::Query { code: Some(code), asker, .. }) = &mut answer
             && code == "42501"

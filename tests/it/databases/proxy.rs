@@ -1,11 +1,12 @@
 //! Between the program and PostgreSQL: forwards bytes, and cuts the connection once at the COMMIT
-//! of a transaction that wrote into the journal.
+//! of a transaction that wrote into the journal, or all of them for good.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
 
 /// When the connection is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +15,11 @@ pub enum Cut {
     AfterCommit,
     /// The server never gets the COMMIT.
     BeforeCommit,
+    /// The COMMIT and all that follows, by whatever connection, gets no answer: neither side ends
+    /// one.
+    Silence,
+    /// Every connection ends, and no other is taken.
+    Gone,
 }
 
 /// The first bytes of a simple query's COMMIT: its type, its length, its text.
@@ -29,40 +35,81 @@ pub async fn before(url: &str, cut: Cut) -> (String, Arc<AtomicBool>) {
     let has_cut = Arc::new(AtomicBool::new(false));
     let (server, cutting) = (server.to_owned(), Arc::clone(&has_cut));
     tokio::spawn(async move {
-        while let Ok((client, _)) = listener.accept().await {
+        let over = CancellationToken::new();
+        let mut held = Vec::new();
+        loop {
+            let (client, _) = tokio::select! {
+                biased;
+                () = over.cancelled(), if cut == Cut::Gone => return,
+                taken = listener.accept() => taken.unwrap(),
+            };
+            if over.is_cancelled() {
+                held.push(client);
+                continue;
+            }
             let server = TcpStream::connect(&server).await.unwrap();
-            tokio::spawn(forward(client, server, cut, Arc::clone(&cutting)));
+            let line = Line { client, server, cut, has_cut: Arc::clone(&cutting) };
+            tokio::spawn(line.forward(over.clone()));
         }
     });
     (through, has_cut)
 }
 
-async fn forward(mut client: TcpStream, mut server: TcpStream, cut: Cut, has_cut: Arc<AtomicBool>) {
-    let mut journals = false;
-    let (mut asked, mut answered) = (vec![0; 65_536], vec![0; 65_536]);
-    loop {
+/// One connection.
+struct Line {
+    client: TcpStream,
+    server: TcpStream,
+    cut: Cut,
+    has_cut: Arc<AtomicBool>,
+}
+
+impl Line {
+    async fn forward(mut self, over: CancellationToken) {
         tokio::select! {
-            count = client.read(&mut asked) => {
-                let Ok(count @ 1..) = count else { return };
-                let bytes = &asked[..count];
-                journals |= contains(bytes, b"copy tieout_journal");
-                let is_commit = contains(bytes, COMMIT);
-                if is_commit && journals && !has_cut.swap(true, Ordering::SeqCst) {
-                    if cut == Cut::AfterCommit {
-                        server.write_all(bytes).await.unwrap();
-                        // It answers once it has committed.
-                        assert!(server.read(&mut answered).await.unwrap() > 0);
+            biased;
+            () = over.cancelled() => {}
+            () = self.talk(&over) => {}
+        }
+        if over.is_cancelled() && self.cut == Cut::Silence {
+            // The server lets go of the rows at once, and not when its own limit is over.
+            drop(self.server);
+            std::future::pending::<()>().await;
+            drop(self.client);
+        }
+    }
+
+    async fn talk(&mut self, over: &CancellationToken) {
+        let Self { client, server, cut, has_cut } = self;
+        let mut journals = false;
+        let (mut asked, mut answered) = (vec![0; 65_536], vec![0; 65_536]);
+        loop {
+            tokio::select! {
+                count = client.read(&mut asked) => {
+                    let Ok(count @ 1..) = count else { return };
+                    let bytes = &asked[..count];
+                    journals |= contains(bytes, b"copy tieout_journal");
+                    let is_commit = contains(bytes, COMMIT);
+                    if is_commit && journals && !has_cut.swap(true, Ordering::SeqCst) {
+                        match cut {
+                            Cut::BeforeCommit => {}
+                            Cut::AfterCommit => {
+                                server.write_all(bytes).await.unwrap();
+                                // It answers once it has committed.
+                                assert!(server.read(&mut answered).await.unwrap() > 0);
+                            }
+                            Cut::Silence | Cut::Gone => return over.cancel(),
+                        }
+                        client.set_zero_linger().unwrap();
+                        return;
                     }
-                    client.set_zero_linger().unwrap();
-                    return;
+                    // Another transaction may follow on this connection.
+                    journals &= !is_commit;
+                    if server.write_all(bytes).await.is_err() { return }
                 }
-                // Another transaction may follow on this connection.
-                journals &= !is_commit;
-                if server.write_all(bytes).await.is_err() { return }
-            }
-            count = server.read(&mut answered) => {
-                let Ok(count @ 1..) = count else { return };
-                if client.write_all(&answered[..count]).await.is_err() { return }
+                count = server.read(&mut answered) => {
+                    let Ok(count @ 1..) = count else { return };
+                    if client.write_all(&answered[..count]).await.is_err() { return }
+                }
             }
         }
     }

@@ -2,7 +2,7 @@
 //! statements that the server refuses for the moment.
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tieout::sandbox::faults::{Action, FaultRule};
 use tieout::sandbox::routes::Route;
@@ -42,6 +42,32 @@ async fn a_commit_that_was_lost_itself_is_not_taken_for_done() {
     go_through(&mut shop, direct);
     again(&shop).await;
     assert_paid_once(&shop, 1..=3).await;
+}
+
+/// A server that ends nothing and answers nothing is not waited for: its own limits are gone with
+/// it. One that is gone altogether is not tried again at every step.
+#[tokio::test]
+async fn a_server_that_went_away_in_the_middle_ends_the_run() {
+    for (cut, said) in [(Cut::Silence, "it says nothing"), (Cut::Gone, "the connection broke")] {
+        let words = Words { database_more: "connect_timeout = \"2s\"", ..Words::default() };
+        let mut shop = shop_with(words, 1..=3).await;
+        let direct = shop.server().unwrap().url().to_owned();
+        let (through, has_cut) = proxy::before(&direct, cut).await;
+        go_through(&mut shop, through);
+        let began = Instant::now();
+        let ran = shop.run().await.ended(14);
+        assert!(has_cut.load(Ordering::SeqCst), "nothing was cut");
+        assert!(ran.stderr.contains(said), "{cut:?}: {}", ran.stderr);
+        eprintln!("{cut:?}: {:?} {}", began.elapsed(), ran.stderr);
+        // Not by a limit of the server's, which are minutes.
+        assert!(began.elapsed() < Duration::from_secs(60), "{cut:?}: {:?}", began.elapsed());
+        for id in 1..=3 {
+            assert_eq!(shop.status(id).await, "processing");
+        }
+        go_through(&mut shop, direct);
+        again(&shop).await;
+        assert_paid_once(&shop, 1..=3).await;
+    }
 }
 
 /// A run that went away is closed by the next, and its rows are free.
