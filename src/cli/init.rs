@@ -687,7 +687,7 @@ fn wrong(setting: &str, typed: &str, of: &Surveyed, proposal: &Proposal) -> Opti
         return is_stray(setting, typed, known).then_some(text);
     }
     let is_word = match setting {
-        "status" | "created" => false,
+        "status" | "created" | "amount" => false,
         "attempted" => matches!(typed, "once" | "none"),
         "psp_reference" => typed == "none",
         _value => true,
@@ -746,6 +746,7 @@ fn ask(args: &Args, of: &Surveyed, proposal: &Proposal, answers: &mut Answers) {
             *answer = Some(typed);
         }
     }
+    ask_amount(args, of, proposal, answers);
     let open = proposal.choice("currency").is_some_and(Choice::is_open);
     if open && args.currency.is_none() {
         let why = proposal.choice("currency").map_or("", |choice| choice.why.as_str());
@@ -766,6 +767,33 @@ fn ask(args: &Args, of: &Surveyed, proposal: &Proposal, answers: &mut Answers) {
             out::stderr(&format!("`{wrong}` is no time zone: a name such as Europe/Berlin"));
             answers.timezone = ask_open("business time zone", "Europe/Berlin", "");
         }
+    }
+}
+
+/// The amount's column and its unit, as far as they are open.
+fn ask_amount(args: &Args, of: &Surveyed, proposal: &Proposal, answers: &mut Answers) {
+    let Some(choice) = proposal.choice("amount").filter(|choice| choice.is_open()) else { return };
+    let is_named = !choice.value.contains(&format!("column = \"{OPEN}\""));
+    if !is_named && args.amount.is_none() {
+        answers.amount = ask_open("amount column", "amount", &choice.why);
+        while let Some(wrong) =
+            answers.amount.as_deref().and_then(|typed| wrong("amount", typed, of, proposal))
+        {
+            out::stderr(&wrong);
+            answers.amount = ask_open("amount column", "amount", "");
+        }
+    }
+    if args.unit.is_some() || (!is_named && answers.amount.is_none()) {
+        return;
+    }
+    let why = match is_named {
+        true => choice.why.as_str(),
+        false => "minor are cents, major whole units; left open, its name and type may tell",
+    };
+    answers.unit = ask_open("its unit", "minor or major", why);
+    while let Some(typed) = answers.unit.as_deref().filter(|it| !["minor", "major"].contains(it)) {
+        out::stderr(&format!("`{typed}` is no unit: minor (cents) or major (whole units)"));
+        answers.unit = ask_open("its unit", "minor or major", "");
     }
 }
 

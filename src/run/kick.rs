@@ -138,6 +138,9 @@ pub struct Chosen {
     pub closed: Vec<CaseRow>,
     /// See above.
     pub unknown: Vec<i64>,
+    /// Cases of which people approved what the next run is to carry out: a rule that decided them
+    /// first would undo what two may have had to say.
+    pub spoken_for: Vec<i64>,
 }
 
 impl Chosen {
@@ -160,12 +163,31 @@ pub async fn choose(
     which: &Which,
     limit: usize,
 ) -> Result<Chosen, StoreError> {
-    match which {
+    let mut chosen = match which {
         Which::Numbers(numbers) => named(db, numbers, limit).await,
         Which::Reason(reason) => listed(db, Some(*reason), limit).await,
         Which::All => listed(db, None, limit).await,
         Which::FixedByRules => fixed(db, setup, limit).await,
+    }?;
+    leave_to_people(db, &mut chosen).await?;
+    Ok(chosen)
+}
+
+/// Takes out the cases of which something is approved that the next run can carry out.
+async fn leave_to_people(db: &Database, chosen: &mut Chosen) -> Result<(), StoreError> {
+    let numbers: Vec<i64> = chosen.cases.iter().map(|case| case.number).collect();
+    let mut after = 0;
+    let mut spoken_for = HashSet::new();
+    while !numbers.is_empty() {
+        let page = db.approved(Some(&numbers), after, PAGE).await?;
+        let Some(last) = page.last() else { break };
+        after = last.proposal.number;
+        let standing = page.iter().filter(|approved| approved.is_stale().is_none());
+        spoken_for.extend(standing.map(|approved| approved.proposal.case_number));
     }
+    let taken = chosen.cases.extract_if(.., |case| spoken_for.contains(&case.number));
+    chosen.spoken_for = taken.map(|case| case.number).collect();
+    Ok(())
 }
 
 async fn named(db: &Database, numbers: &[i64], limit: usize) -> Result<Chosen, StoreError> {

@@ -418,6 +418,12 @@ impl<'a> Acting<'a> {
         if let Some(case) = chosen.closed.first() {
             return Err(Refused::stale(format!("Case C-{} is closed", case.number)));
         }
+        if let Some(number) = chosen.spoken_for.first() {
+            let text = format!(
+                "People approved what is to become of case C-{number}: the next run carries it out"
+            );
+            return Err(Refused::words(text));
+        }
         if chosen.cases.len() != numbers.len() {
             let text = "No rule decides a case of an account, a file or a line";
             return Err(Refused::words(text));

@@ -13,6 +13,7 @@ use crate::support::events;
 use crate::support::golden::golden;
 use crate::support::postgres::{Database, postgres_database};
 use crate::support::raw::Raw;
+use crate::support::terminal::{answer, terminal};
 use crate::support::tieout_bin;
 
 /// How a call ended.
@@ -3313,4 +3314,39 @@ async fn enter_leaves_open_what_could_not_be_told() {
     for part in ["currency: ", "tag of [[account]]: ", "business_timezone: "] {
         assert!(untold.contains(part), "{part}: {untold}");
     }
+}
+
+/// What no column's name tells is asked for, the amount and its unit as well.
+#[tokio::test]
+async fn the_amount_is_asked_for_on_a_terminal() {
+    let place = Place::sqlite(
+        "create table maksut (id integer primary key, tila text not null, summa_x integer,
+             valuutta text, luotu text);
+         insert into maksut values (1, 'kesken', 1250, 'EUR', '2026-11-01T10:00:00Z'),
+             (2, 'maksettu', 990, 'EUR', '2026-11-01T10:00:00Z')",
+    )
+    .await;
+    let (mut person, own) = terminal();
+    let flags = "--table maksut --status tila --processing kesken --succeeded maksettu \
+                 --failed hylatty --retryable uudelleen --currency valuutta --created luotu \
+                 --attempted once --reference none --tag {id}";
+    let mut command = Command::new(tieout_bin());
+    command.args(["config", "init", "--url", &place.url]).args(flags.split_whitespace()).args(SAID);
+    command.current_dir(place.folder.path()).env_clear();
+    command.stdin(own.try_clone().unwrap()).stdout(own.try_clone().unwrap()).stderr(own);
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let asked = "amount column, such as amount [???]:";
+    answer(&mut person, asked, "sum\n");
+    let shown = answer(&mut person, asked, "summa_x\n");
+    assert!(shown.contains("`sum` is no column of maksut"), "{shown}");
+    let asked = "its unit, such as minor or major [???]:";
+    answer(&mut person, asked, "cents\n");
+    let shown = answer(&mut person, asked, "minor\n");
+    assert!(shown.contains("`cents` is no unit"), "{shown}");
+    answer(&mut person, "tieout.toml", "");
+    assert!(child.wait().unwrap().success());
+    let amount = "amount = { column = \"summa_x\", unit = \"minor\" }";
+    assert!(place.file().contains(amount), "{}", place.file());
+    place.fits();
 }

@@ -9,6 +9,7 @@ use tieout::sandbox::seeds::Seed;
 use tieout::sandbox::settings::RetryAfter;
 use tieout::sandbox::situations::Situation;
 
+use crate::run::people::{ONE_IS_ENOUGH, confirmed};
 use crate::run::shop::{Engine, Payment, Ran, Shop, Words, on_both_databases, signal, tieout_now};
 use crate::support::events;
 
@@ -473,4 +474,30 @@ on_both_databases!(
     a_row_that_was_changed_in_review_keeps_its_case,
     two_kicks_beside_a_run_decide_each_case_once,
     a_kick_that_is_killed_loses_nothing,
+    what_people_approved_is_not_kicked,
 );
+
+/// What people approved is the next run's to carry out, whatever a rule says of it meanwhile.
+async fn what_people_approved_is_not_kicked(engine: Engine) {
+    let shop = with_cases_by(engine, 2, |text| format!("{text}\n{ONE_IS_ENOUGH}")).await;
+    let failed = ["cases", "propose", "C-1", "--as", "failed", "--why", "closed down"];
+    confirmed(&shop, &failed).await.ended(0);
+    shop.sandbox.fault(FaultRule::always(Action::Reset));
+    confirmed(&shop, &["cases", "approve", "C-1", "--why", "so it is"]).await.ended(3);
+    shop.sandbox.clear_faults();
+    rule(&shop, "retryable");
+    let named = kick(&shop, &["C-1"]).await.ended(2);
+    let said = "people approved what is to become of case C-1";
+    assert!(named.stderr.contains(said), "{}", named.stderr);
+    for words in [&["--fixed-by-rules", "--dry-run"][..], &["--fixed-by-rules", "--yes"]] {
+        let ran = kick(&shop, words).await.ended(0);
+        let other: Vec<String> = ends(&ran).into_iter().map(|(end, _)| end).collect();
+        assert_eq!(other, ["C-2 retryable declined_retryable"], "{}", ran.stderr);
+        let said = "1 open case is left as it is (C-1): people approved";
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
+    assert_eq!([shop.status(1).await, shop.status(2).await], ["processing", "retry"]);
+    shop.run().await.ended(0);
+    assert_eq!(shop.status(1).await, "failed");
+    shop.check(false).await;
+}

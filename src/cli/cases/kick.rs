@@ -82,7 +82,7 @@ pub fn run(args: &Args, common: &Common, config: &Config) -> Result<Exit, Failur
         Ok(Exit::Ok)
     })?;
     let (chosen, user) = found;
-    refuse(&chosen)?;
+    refuse(&which, &chosen)?;
     if !common.quiet {
         left_out(&chosen, args.limit).iter().for_each(|text| out::stderr(text));
     }
@@ -146,7 +146,7 @@ fn why(args: &Args, asked: &str) -> Result<String, Failure> {
 }
 
 /// A case that was named and cannot be kicked ends the command before anything is done.
-fn refuse(chosen: &Chosen) -> Result<(), Failure> {
+fn refuse(which: &Which, chosen: &Chosen) -> Result<(), Failure> {
     if let Some(number) = chosen.unknown.first() {
         let text = format!("there is no case C-{number}; nothing was done");
         return Err(Failure::new(Exit::Usage, text, "`tieout cases list` shows the open ones"));
@@ -157,6 +157,16 @@ fn refuse(chosen: &Chosen) -> Result<(), Failure> {
         let text = format!("case C-{} was closed{at}: {how}; nothing was done", case.number);
         let hint = "a closed case is not decided again; `tieout run --id ID` looks at a row that \
                     is stuck once more";
+        return Err(Failure::new(Exit::Usage, text, hint));
+    }
+    let is_named = matches!(which, Which::Numbers(_));
+    if let Some(number) = chosen.spoken_for.first().filter(|_| is_named) {
+        let text = format!(
+            "people approved what is to become of case C-{number}, and the next run carries it \
+             out; nothing was done"
+        );
+        let hint = "`tieout run` carries it out; `tieout cases reject` takes the approval back, and \
+                    then it can be kicked";
         return Err(Failure::new(Exit::Usage, text, hint));
     }
     Ok(())
@@ -176,6 +186,18 @@ fn left_out(chosen: &Chosen, limit: u32) -> Vec<String> {
             "tieout: {}, of an account, a file or a line: no rule decides such a one; `tieout \
              cases show` says what ends it",
             counted(chosen.others, "open case is left as it is", "open cases are left as they are")
+        ));
+    }
+    if let Some(first) = chosen.spoken_for.first() {
+        let more = if chosen.spoken_for.len() > 1 { ", …" } else { "" };
+        lines.push(format!(
+            "tieout: {} (C-{first}{more}): people approved what is to become of it, and the next \
+             run carries it out; `tieout cases reject` takes an approval back",
+            counted(
+                chosen.spoken_for.len(),
+                "open case is left as it is",
+                "open cases are left as they are"
+            )
         ));
     }
     if chosen.unreadable > 0 {

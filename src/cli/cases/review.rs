@@ -247,7 +247,10 @@ impl Desk<'_> {
         match stand.map_err(|e| Failure::store(&e))?.is_empty() {
             true => Err(Failure::usage("it has a proposal, or shows something else by now")),
             false => {
-                out::stdout("→ proposed; [y] approves it, where one person is enough");
+                out::stdout(match needs.contains_key(&case.number) {
+                    true => "→ proposed; another person approves it",
+                    false => "→ proposed; [y] approves it",
+                });
                 Ok(())
             }
         }

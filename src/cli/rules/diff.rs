@@ -199,6 +199,12 @@ impl Tally {
             counted(tally.cases_changed, "case", "cases"),
             counted(tally.decisions_changed, "decision", "decisions")
         ));
+        if other == today {
+            page::say(
+                "these rules are in force already, so that there is nothing to compare: `tieout \
+                 cases kick --fixed-by-rules --dry-run` shows what they make of the open cases",
+            );
+        }
         for ((from, to), count) in &tally.kinds {
             page::say(&format!("  {count:>6}  {from} → {to}"));
         }

@@ -134,11 +134,13 @@ impl PgStore {
 
     async fn open(settings: &DatabaseSettings, rehearses: bool) -> Result<Self, StoreError> {
         let (pool, address) = connect::open(settings, rehearses).await?;
-        if let Some(path) = &settings.search_path {
-            schemas::require(&pool, path).await?;
-        }
         let patience = connect::duration(settings.connect_timeout);
-        Ok(Self { pool, address, rehearses, patience, doubt: Doubt::default() })
+        let store = Self { pool, address, rehearses, patience, doubt: Doubt::default() };
+        if let Some(path) = &settings.search_path {
+            let asked = std::pin::pin!(schemas::require(&store.pool, path));
+            store.answer(asked).await?;
+        }
+        Ok(store)
     }
 
     /// An answer as it is; where a right was lacking, with who asked.

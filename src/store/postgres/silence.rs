@@ -89,17 +89,20 @@ impl PgStore {
         // No statement: a pooler may let one wait for a session of the server's.
         // Apart: it is large, and every step's future would be as large by it.
         let asked = Box::pin(async { PgConnection::connect_with(&options).await?.close().await });
-        let source = match tokio::time::timeout(self.patience, asked).await {
-            Ok(Ok(())) => return Ok(()),
-            Ok(Err(error)) if answered(&error).is_some() => return Ok(()),
-            Ok(Err(error)) => error,
-            Err(_elapsed) => silent(self.patience),
-        };
-        Err(StoreError::Unreachable { address: self.address.clone(), source })
+        match tokio::time::timeout(self.patience, asked).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) if answered(&error).is_some() => Ok(()),
+            Ok(Err(source)) => {
+                Err(StoreError::Unreachable { address: self.address.clone(), source })
+            }
+            Err(_elapsed) => Err(silent(self.patience, &self.address)),
+        }
     }
 }
 
-fn silent(patience: Duration) -> sqlx::Error {
+/// What is said of a server that was asked and said nothing for so long.
+pub(super) fn silent(patience: Duration, address: &str) -> StoreError {
     let text = format!("it says nothing, {} s after it was asked", patience.as_secs());
-    sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, text))
+    let source = sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, text));
+    StoreError::Unreachable { address: address.to_owned(), source }
 }

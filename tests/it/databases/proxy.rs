@@ -18,8 +18,16 @@ pub enum Cut {
     /// The COMMIT and all that follows, by whatever connection, gets no answer: neither side ends
     /// one.
     Silence,
+    /// The same from the first statement of a connection on.
+    SilenceAtFirst,
     /// Every connection ends, and no other is taken.
     Gone,
+}
+
+impl Cut {
+    fn is_silence(self) -> bool {
+        matches!(self, Self::Silence | Self::SilenceAtFirst)
+    }
 }
 
 /// The first bytes of a simple query's COMMIT: its type, its length, its text.
@@ -70,7 +78,7 @@ impl Line {
             () = over.cancelled() => {}
             () = self.talk(&over) => {}
         }
-        if over.is_cancelled() && self.cut == Cut::Silence {
+        if over.is_cancelled() && self.cut.is_silence() {
             // The server lets go of the rows at once, and not when its own limit is over.
             drop(self.server);
             std::future::pending::<()>().await;
@@ -87,6 +95,10 @@ impl Line {
                 count = client.read(&mut asked) => {
                     let Ok(count @ 1..) = count else { return };
                     let bytes = &asked[..count];
+                    if *cut == Cut::SilenceAtFirst && bytes[0] == b'Q' {
+                        has_cut.store(true, Ordering::SeqCst);
+                        return over.cancel();
+                    }
                     journals |= contains(bytes, b"copy tieout_journal");
                     let is_commit = contains(bytes, COMMIT);
                     if is_commit && journals && !has_cut.swap(true, Ordering::SeqCst) {
@@ -97,7 +109,9 @@ impl Line {
                                 // It answers once it has committed.
                                 assert!(server.read(&mut answered).await.unwrap() > 0);
                             }
-                            Cut::Silence | Cut::Gone => return over.cancel(),
+                            Cut::Silence | Cut::SilenceAtFirst | Cut::Gone => {
+                                return over.cancel();
+                            }
                         }
                         client.set_zero_linger().unwrap();
                         return;

@@ -58,7 +58,6 @@ async fn a_server_that_went_away_in_the_middle_ends_the_run() {
         let ran = shop.run().await.ended(14);
         assert!(has_cut.load(Ordering::SeqCst), "nothing was cut");
         assert!(ran.stderr.contains(said), "{cut:?}: {}", ran.stderr);
-        eprintln!("{cut:?}: {:?} {}", began.elapsed(), ran.stderr);
         // Not by a limit of the server's, which are minutes.
         assert!(began.elapsed() < Duration::from_secs(60), "{cut:?}: {:?}", began.elapsed());
         for id in 1..=3 {
@@ -67,6 +66,25 @@ async fn a_server_that_went_away_in_the_middle_ends_the_run() {
         go_through(&mut shop, direct);
         again(&shop).await;
         assert_paid_once(&shop, 1..=3).await;
+    }
+}
+
+/// Whoever only looks waits no longer than a connection may take.
+#[tokio::test]
+async fn a_server_that_lets_in_and_says_nothing_is_not_waited_for() {
+    let words = Words { database_more: "connect_timeout = \"2s\"", ..Words::default() };
+    let mut shop = shop_with(words, 1..=1).await;
+    let direct = shop.server().unwrap().url().to_owned();
+    for args in [&["runs", "list"][..], &["run"], &["doctor"]] {
+        let (through, has_cut) = proxy::before(&direct, Cut::SilenceAtFirst).await;
+        go_through(&mut shop, through);
+        let began = Instant::now();
+        let ran = shop.tieout(args).await.ended(14);
+        assert!(has_cut.load(Ordering::SeqCst), "nothing was cut");
+        let said = format!("{}{}", ran.stdout, ran.stderr);
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains("it says nothing, 2 s after it was asked"), "{args:?}: {said}");
+        assert!(began.elapsed() < Duration::from_secs(40), "{args:?}: {:?}", began.elapsed());
     }
 }
 

@@ -2,10 +2,7 @@
 //! asked again, and whatever stands against a decision stops it.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{Read as _, Write as _};
 
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
 use tieout::sandbox::faults::{Action, FaultRule};
 use tieout::sandbox::seeds::{Seed, SeedKind};
@@ -16,6 +13,7 @@ use super::given_back::braintree;
 use super::shop::{Engine, Payment, Ran, Shop, Words, at_text, on_both_databases, tieout_now};
 use crate::support::events;
 use crate::support::postgres::login_role;
+use crate::support::terminal::{answer, terminal};
 
 on_both_databases!(
     a_duplicate_is_marked_by_the_object_that_was_named,
@@ -1281,29 +1279,6 @@ async fn refused_by_keyboard(shop: &Shop) -> String {
     let said = answer(&mut person, "[q]uit", "q");
     assert!(child.wait().await.unwrap().success());
     said
-}
-
-/// A terminal: the person's end, and the program's.
-fn terminal() -> (File, File) {
-    let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&person).unwrap();
-    unlockpt(&person).unwrap();
-    let name = ptsname(&person, Vec::new()).unwrap();
-    let program = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
-    (File::from(person), program)
-}
-
-/// Waits until the program shows these words, then types.
-fn answer(terminal: &mut File, words: &str, keys: &str) -> String {
-    let mut shown = Vec::new();
-    let mut some = [0_u8; 4_096];
-    while !String::from_utf8_lossy(&shown).contains(words) {
-        let count = terminal.read(&mut some).unwrap_or(0);
-        assert!(count > 0, "it ended before `{words}`: {}", String::from_utf8_lossy(&shown));
-        shown.extend_from_slice(&some[..count]);
-    }
-    terminal.write_all(keys.as_bytes()).unwrap();
-    String::from_utf8_lossy(&shown).into_owned()
 }
 
 async fn a_case_is_reviewed_by_keyboard(engine: Engine) {

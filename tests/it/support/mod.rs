@@ -9,6 +9,7 @@ pub mod ports;
 pub mod postgres;
 pub mod raw;
 pub mod receiver;
+pub mod terminal;
 
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
