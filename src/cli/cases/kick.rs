@@ -165,8 +165,8 @@ fn refuse(which: &Which, chosen: &Chosen) -> Result<(), Failure> {
             "people approved what is to become of case C-{number}, and the next run carries it \
              out; nothing was done"
         );
-        let hint = "`tieout run` carries it out; `tieout cases reject` takes the approval back, and \
-                    then it can be kicked";
+        let hint = "`tieout run` carries it out; `tieout cases reject` takes the approval back, \
+                    and then it can be kicked";
         return Err(Failure::new(Exit::Usage, text, hint));
     }
     Ok(())
