@@ -18,7 +18,7 @@ use crate::store::error::{READ_ONLY_SESSIONS, StoreError};
 use crate::store::pool;
 use crate::store::postgres::errors::{answered, failed, shown};
 use crate::store::postgres::schemas;
-use crate::store::postgres::silence::silent;
+use crate::store::postgres::silence::in_time;
 use crate::store::settings::{DatabaseSettings, odd_address, shown_address};
 
 /// A connection that lay idle for longer is asked whether it still lives.
@@ -65,7 +65,7 @@ pub(super) async fn open(
     let direct = if rehearses { direct.options([READ_ONLY]) } else { direct };
     match connect(settings, direct, Vec::new()).await {
         Ok(pool) => {
-            let session = ask(&pool, settings, &address).await?;
+            let session = ask(&pool, &address).await?;
             if session.nonce.as_deref() == Some(&nonce) {
                 session.check(rehearses)?;
                 return Ok((pool, address));
@@ -80,7 +80,7 @@ pub(super) async fn open(
     let options = options.extra_float_digits(None);
     see_sessions_apart(settings, &options, &address).await?;
     let pool = connect(settings, options, words).await.map_err(|e| refused(e, &address))?;
-    ask(&pool, settings, &address).await?.check(rehearses)?;
+    ask(&pool, &address).await?.check(rehearses)?;
     Ok((pool, address))
 }
 
@@ -246,11 +246,7 @@ impl Session {
 }
 
 /// Its first statement is waited for no longer than a connection.
-async fn ask(
-    pool: &PgPool,
-    settings: &DatabaseSettings,
-    address: &str,
-) -> Result<Session, StoreError> {
+async fn ask(pool: &PgPool, address: &str) -> Result<Session, StoreError> {
     // Simple, as is all that is asked before the sessions are known to be sessions.
     let sql = sqlx::raw_sql(
         "select current_setting('tieout.session', true), pg_is_in_recovery(), \
@@ -260,10 +256,8 @@ async fn ask(
         let (nonce, is_replica) = (row.try_get(0)?, row.try_get(1)?);
         Ok(Session { nonce, is_replica, is_read_only: row.try_get(2)? })
     };
-    let patience = duration(settings.connect_timeout);
-    let Ok(row) = tokio::time::timeout(patience, pool.fetch_one(sql)).await else {
-        return Err(silent(patience, address));
-    };
+    let patience = pool.options().get_acquire_timeout();
+    let row = in_time(patience, address, pool.fetch_one(sql)).await?;
     row.and_then(read).map_err(failed("asking the server what it is"))
 }
 
@@ -275,10 +269,8 @@ async fn see_sessions_apart(
 ) -> Result<(), StoreError> {
     let patience = duration(settings.connect_timeout);
     // A pooler lets clients in whether its server is there or not: one session, first.
-    match tokio::time::timeout(patience, alone(options)).await {
-        Ok(answered) => answered.map_err(|error| refused(error, address))?,
-        Err(_elapsed) => return Err(silent(patience, address)),
-    }
+    let answered = in_time(patience, address, Box::pin(alone(options))).await?;
+    answered.map_err(|error| refused(error, address))?;
     for count in BESIDE_EACH_OTHER {
         // Connections of its own and none of a pool's: left halfway, they are closed.
         let seen = tokio::time::timeout(patience, mixed_up(options, count)).await;
@@ -376,6 +368,6 @@ fn refused(error: sqlx::Error, address: &str) -> StoreError {
     }
 }
 
-pub(super) fn duration(span: TimeDelta) -> Duration {
+fn duration(span: TimeDelta) -> Duration {
     span.to_std().unwrap_or(Duration::from_secs(15))
 }

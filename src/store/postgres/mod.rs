@@ -115,8 +115,6 @@ pub struct PgStore {
     address: String,
     /// Opened for a dry run.
     rehearses: bool,
-    /// How long a connection may take.
-    patience: Duration,
     doubt: Doubt,
 }
 
@@ -134,8 +132,7 @@ impl PgStore {
 
     async fn open(settings: &DatabaseSettings, rehearses: bool) -> Result<Self, StoreError> {
         let (pool, address) = connect::open(settings, rehearses).await?;
-        let patience = connect::duration(settings.connect_timeout);
-        let store = Self { pool, address, rehearses, patience, doubt: Doubt::default() };
+        let store = Self { pool, address, rehearses, doubt: Doubt::default() };
         if let Some(path) = &settings.search_path {
             let asked = std::pin::pin!(schemas::require(&store.pool, path));
             store.answer(asked).await?;

@@ -49,13 +49,13 @@ impl PgStore {
                 self.doubt.store(true, Ordering::Relaxed);
                 Err(error)
             }
-            Err(StoreError::Query { doing, message, code: None, detail, asker }) => {
+            Err(error @ StoreError::Query { code: None, .. }) => {
                 self.doubt.store(true, Ordering::Relaxed);
-                if message == NONE_FREE {
+                if matches!(&error, StoreError::Query { message, .. } if message == NONE_FREE) {
                     // That none came is all that the pool says; why it did not is worth more.
                     self.ask().await?;
                 }
-                Err(StoreError::Query { doing, message, code: None, detail, asker })
+                Err(error)
             }
             answer => self.with_asker(answer).await,
         }
@@ -63,14 +63,14 @@ impl PgStore {
 
     /// How long the end of the connections is worth waiting for, where the server may be gone.
     pub(in crate::store) fn worth_waiting(&self) -> Option<Duration> {
-        self.doubt.load(Ordering::Relaxed).then_some(self.patience)
+        self.doubt.load(Ordering::Relaxed).then(|| self.patience())
     }
 
     /// Ends once the server was asked in vain so often in a row.
     async fn silence(&self) -> StoreError {
         let mut in_vain = 0;
         loop {
-            tokio::time::sleep(self.patience).await;
+            tokio::time::sleep(self.patience()).await;
             match self.ask().await {
                 Ok(()) => in_vain = 0,
                 Err(error) => {
@@ -89,20 +89,29 @@ impl PgStore {
         // No statement: a pooler may let one wait for a session of the server's.
         // Apart: it is large, and every step's future would be as large by it.
         let asked = Box::pin(async { PgConnection::connect_with(&options).await?.close().await });
-        match tokio::time::timeout(self.patience, asked).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) if answered(&error).is_some() => Ok(()),
-            Ok(Err(source)) => {
+        match in_time(self.patience(), &self.address, asked).await? {
+            Err(source) if answered(&source).is_none() => {
                 Err(StoreError::Unreachable { address: self.address.clone(), source })
             }
-            Err(_elapsed) => Err(silent(self.patience, &self.address)),
+            Ok(()) | Err(_) => Ok(()),
         }
+    }
+
+    /// How long a connection may take.
+    fn patience(&self) -> Duration {
+        self.pool.options().get_acquire_timeout()
     }
 }
 
-/// What is said of a server that was asked and said nothing for so long.
-pub(super) fn silent(patience: Duration, address: &str) -> StoreError {
-    let text = format!("it says nothing, {} s after it was asked", patience.as_secs());
-    let source = sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, text));
-    StoreError::Unreachable { address: address.to_owned(), source }
+/// What was asked of the server, or that it said nothing for so long.
+pub(super) async fn in_time<T>(
+    patience: Duration,
+    address: &str,
+    asked: impl Future<Output = T>,
+) -> Result<T, StoreError> {
+    tokio::time::timeout(patience, asked).await.map_err(|_elapsed| {
+        let text = format!("it says nothing, {} s after it was asked", patience.as_secs());
+        let source = sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, text));
+        StoreError::Unreachable { address: address.to_owned(), source }
+    })
 }
