@@ -138,9 +138,12 @@ pub fn parse(text: &str, source_name: &str, own: bool) -> Result<RuleFile, RuleE
     };
     let mut ids = HashSet::new();
     let starts: Vec<usize> = raw.rule.iter().map(|rule| rule.span().start).collect();
+    // From rule to rule, as the shipped files are read at every start.
+    let (mut line, mut counted) = (1, 0);
     for (at, spanned) in raw.rule.iter().enumerate() {
         let (offset, rule) = (spanned.span().start, spanned.get_ref());
-        let line = line_of(text, offset);
+        line += newlines(text.get(counted..offset).unwrap_or_default());
+        counted = offset;
         let end = starts.get(at.saturating_add(1)).copied().unwrap_or(text.len());
         let toml = text.get(offset..end).unwrap_or_default();
         let parsed = rules_of(rule, raw.psp.as_deref(), own).map_err(|problem| {
@@ -401,8 +404,11 @@ pub fn check_examples(files: &[RuleFile]) -> Result<(), RuleError> {
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
-    let before = text.bytes().take(offset);
-    before.filter(|byte| *byte == b'\n').count().saturating_add(1)
+    newlines(text.get(..offset).unwrap_or(text)).saturating_add(1)
+}
+
+fn newlines(text: &str) -> usize {
+    text.bytes().filter(|byte| *byte == b'\n').count()
 }
 
 #[cfg(test)]

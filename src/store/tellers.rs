@@ -629,6 +629,7 @@ pub fn plain(name: &str) -> String {
             words.push('_');
         }
         match c.is_alphanumeric() {
+            true if c.is_ascii() => words.push(c.to_ascii_lowercase()),
             true => words.extend(c.to_lowercase()),
             false if !words.is_empty() && !words.ends_with('_') => words.push('_'),
             false => {}
