@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::cli::args::Common;
 use crate::cli::events::line;
-use crate::cli::explain::find::{Finder, Meant};
+use crate::cli::explain::find::{Finder, Meant, look_now};
 use crate::cli::failure::Failure;
 use crate::cli::rules::means;
 use crate::cli::{evidence, out, page, screen, standing};
@@ -116,8 +116,8 @@ pub async fn run(
     let text = format!("{by}, and tieout has never looked at it");
     let unseen = Box::pin(finder.unseen(of_one, key))
         .await
-        .unwrap_or_else(|| "no run came to it".to_owned());
-    Err(Failure::new(Exit::Usage, text, look_now(&unseen, key)))
+        .unwrap_or_else(|| look_now("no run came to it", key));
+    Err(Failure::new(Exit::Usage, text, unseen))
 }
 
 /// Tells of the row of this key in each of the tables, after how it was `found`; whether there is
@@ -155,7 +155,7 @@ const LISTED: usize = 20;
 fn not_one(id: &str, meant: &Meant, unseen: Option<&str>) -> Failure {
     if let Some(unseen) = unseen {
         let text = format!("tieout has never looked at a row {id}");
-        return Failure::new(Exit::Usage, text, look_now(unseen, id));
+        return Failure::new(Exit::Usage, text, unseen);
     }
     if meant.is_empty() {
         let text = format!("tieout knows no row {id}, by its key, its tag or a PSP's reference");
@@ -170,11 +170,6 @@ fn not_one(id: &str, meant: &Meant, unseen: Option<&str>) -> Failure {
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     let text = format!("{id} is said of several rows: {}{more}", rows.join(", "));
     Failure::new(Exit::Usage, text, "name one of them by its key, and by --table")
-}
-
-/// Why tieout has never looked at a row that is there, and what tries to.
-fn look_now(unseen: &str, key: &str) -> String {
-    format!("{unseen}; `tieout run --dry-run --id {}` tries it now", screen::shell_word(key))
 }
 
 fn tables(args: &Args, config: &Config) -> Result<Vec<String>, Failure> {

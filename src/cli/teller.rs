@@ -3,6 +3,7 @@
 //! Nothing due to say is nothing said: without a terminal a good run writes no byte. Whatever was
 //! not examined is a line on stderr for everyone, when it is known.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -47,6 +48,8 @@ pub struct Teller {
     bar: ProgressBar,
     meter: Meter,
     lines: out::Lines,
+    /// Rows that were not looked at, by table and why: told at the end, a line for each.
+    passed_over: BTreeMap<(String, String), Vec<String>>,
 }
 
 impl Teller {
@@ -80,6 +83,7 @@ impl Teller {
             bar: if moves { bar() } else { ProgressBar::hidden() },
             meter: if moves { Meter::shown() } else { Meter::hidden() },
             lines: out::Lines::new(),
+            passed_over: BTreeMap::new(),
         }
     }
 
@@ -173,12 +177,15 @@ impl Teller {
         let line = match event {
             Event::NotExamined { exit, text } => format!("tieout: {}: {text}", exit.class()),
             Event::NotLookedAt { table, id, why } => {
-                format!("tieout: row {id} of {table} was not looked at: {why}")
+                let key = (table.clone(), why.clone());
+                self.passed_over.entry(key).or_default().push(id.clone());
+                return;
             }
             Event::Abandoned(run) => {
                 format!("tieout: {}", screen::abandoned(run))
             }
             Event::Ended(summary) => {
+                self.tell_passed_over();
                 self.hint(summary);
                 if summary.exit == Exit::Ok || self.listener == Listener::Person {
                     return;
@@ -199,6 +206,25 @@ impl Teller {
     }
 
     /// What to do about a report that could not be written.
+    fn tell_passed_over(&mut self) {
+        for ((table, why), ids) in std::mem::take(&mut self.passed_over) {
+            let line = match ids.as_slice() {
+                [only] => format!("tieout: row {only} of {table} was not looked at: {why}"),
+                several => {
+                    let named = several.iter().take(PASSED_OVER_NAMED).map(String::as_str);
+                    let named = named.collect::<Vec<_>>().join(", ");
+                    let more = if several.len() > PASSED_OVER_NAMED { ", …" } else { "" };
+                    let rows = several.len();
+                    format!(
+                        "tieout: {rows} rows of {table} were not looked at ({named}{more}): {why}"
+                    )
+                }
+            };
+            self.meter.clear();
+            self.bar.suspend(|| out::stderr(&line));
+        }
+    }
+
     fn hint(&self, summary: &Summary) {
         if let Some(hint) = &summary.hint {
             out::stderr(&self.common.copyable(&format!("hint: {hint}")));
@@ -210,9 +236,13 @@ impl Drop for Teller {
     fn drop(&mut self) {
         // A run that could not go on has told of what it decided, too.
         self.lines.flush();
+        self.tell_passed_over();
         self.bar.finish_and_clear();
     }
 }
+
+/// Rows that are named of those that were not looked at.
+const PASSED_OVER_NAMED: usize = 5;
 
 /// What the options narrow the rows to, besides a window. That the limit left rows is known at the
 /// end alone: what is said at the beginning must be true then, too.

@@ -218,10 +218,18 @@ pub fn needed_window(row: &Transaction, history: &History, policy: &Policy) -> (
     )
 }
 
-/// Until when the application's own key protects, counted from its earliest possible use.
-pub fn same_key_until(row: &Transaction, policy: &Policy) -> Option<Instant> {
+/// What must be left of a key's life for a hand-back by it: what it takes to reach a worker, and
+/// that one's call. Of short lives a tenth.
+const KEY_NEEDED: TimeDelta = TimeDelta::seconds(60);
+
+/// Until when the application's own key protects, counted from its earliest possible use. In its
+/// last moments it is of no use any more: whoever took it would come too late.
+pub fn same_key_until(row: &Transaction, policy: &Policy, now: Instant) -> Option<Instant> {
     row.idempotency_key.as_ref()?;
-    policy.psp.key_life.map(|life| later(row.created_at, life))
+    let life = policy.psp.key_life?;
+    let until = later(row.created_at, life);
+    let needed = KEY_NEEDED.min(life / 10);
+    (later(now, needed) < until).then_some(until)
 }
 
 /// Whether this search may be believed about what it did not show: conditions (a) and (c).
@@ -346,15 +354,11 @@ pub fn prove(
     }
     counts(search, row, history, policy, now)?;
     let fingerprint = row.fingerprint();
-    let key_until = same_key_until(row, policy);
+    let key_until = same_key_until(row, policy, now);
     let need = match search.route {
         // Closed days of files do not change any more: one look at all of them is enough.
         Route::File => 1,
-        Route::Fetch | Route::Search | Route::List
-            if key_until.is_some_and(|until| until > now) =>
-        {
-            2
-        }
+        Route::Fetch | Route::Search | Route::List if key_until.is_some() => 2,
         Route::Fetch | Route::Search | Route::List => 3,
     };
     let gap = gap(search, policy);

@@ -216,7 +216,7 @@ fn retryable(view: &View<'_>, word: &Word) -> Result<Decision, Refusal> {
     let what = needs_two(&ground, word, what)?;
     // A PSP replays the answer that it saved for a failure: the old key is of use only where
     // nothing was ever made.
-    let same_key = absence::same_key_until(view.row(), view.policy);
+    let same_key = absence::same_key_until(view.row(), view.policy, view.now);
     let same_key = same_key.filter(|_| view.items.is_empty());
     let approval = Approval::of(word.proposal, &word.approved_by);
     let charge_within = view.policy.timing.charge_before;

@@ -105,6 +105,8 @@ pub struct Books {
     pub given_back_late: usize,
     /// How many rows have no answer, by account, and by what could not be read whole.
     pub unanswered: BTreeMap<(String, Option<&'static str>), Unanswered>,
+    /// What people approved and is not carried out yet, by why: cases, each with its proposal.
+    pub not_carried_out: BTreeMap<String, Vec<(i64, i64)>>,
     /// Rows of paused accounts that were released undecided, and why each is paused.
     pub paused: BTreeMap<String, (String, usize)>,
     /// Rows that were given back since their table refused every row of their batch, by table and
@@ -142,6 +144,7 @@ impl Books {
             looked_at: BTreeSet::new(),
             given_back_late: 0,
             unanswered: BTreeMap::new(),
+            not_carried_out: BTreeMap::new(),
             paused: BTreeMap::new(),
             refused_alike: BTreeMap::new(),
             arrivals: BTreeMap::new(),
@@ -179,6 +182,9 @@ impl Books {
             if unanswered.missing > 0 {
                 self.miss(Exit::Partial, unanswered.words(&account, broken), tell);
             }
+        }
+        for (why, approvals) in std::mem::take(&mut self.not_carried_out) {
+            self.miss(Exit::Partial, not_carried_out(&why, approvals), tell);
         }
         for (account, (why, rows)) in std::mem::take(&mut self.paused) {
             let rows = counted(rows, "row", "rows");
@@ -565,6 +571,25 @@ impl Writers {
             Writer { name: self.known.to_string(), seq: 0, head: self.run_id.clone() }
         })
     }
+}
+
+/// What waits for the next run of what people approved, in one line however many it is.
+fn not_carried_out(why: &str, mut approvals: Vec<(i64, i64)>) -> String {
+    approvals.sort_unstable();
+    if let [(case, proposal)] = approvals.as_slice() {
+        return format!(
+            "case C-{case}: proposal {proposal} is approved and not carried out: {why}; the next \
+             run tries again"
+        );
+    }
+    let named = approvals.iter().take(KEYS_TOLD).map(|(case, _)| format!("C-{case}"));
+    let named = named.collect::<Vec<_>>().join(", ");
+    let more = if approvals.len() > KEYS_TOLD { ", …" } else { "" };
+    format!(
+        "{} approved proposals are not carried out (cases {named}{more}): {why}; the next run \
+         tries again",
+        approvals.len()
+    )
 }
 
 /// What a batch came to.

@@ -13,7 +13,6 @@ use crate::decide::decision::{Asked as Why, Decision, Inputs, Verdict};
 use crate::decide::person::{Refusal, Wish, Word, decide_by_person, may_be_its_own, only_two};
 use crate::decide::policy::Mode;
 use crate::decide::since::{came_since, gone_since};
-use crate::exit::Exit;
 use crate::model::evidence::{Answer, Evidence, ObjectState, PspObject};
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::{Instant, earlier, later};
@@ -154,7 +153,7 @@ async fn carry_out(
                 by_table.entry(index).or_default().push(approved);
             } else {
                 let why = "its table is not mapped any more";
-                keep(books, &approved, why, tell);
+                keep(books, &approved, why);
             }
         }
         for (index, some) in by_table {
@@ -213,7 +212,7 @@ async fn leave(
     let number = approved.proposal.number;
     let left = scene.db.leave_as_is(scene.run_id, number, scene.clock.now()).await;
     if !left.doing("closing a case by a person's word")? {
-        keep(books, approved, "another run holds its row", tell);
+        keep(books, approved, "another run holds its row");
     }
     Ok(())
 }
@@ -268,7 +267,7 @@ async fn show_first(
         Some(Some(why)) => refuse(scene, books, approved, &format!("{news}: {why}")).await?,
         Some(None) => {
             let why = format!("{news}, and the row could not be looked at");
-            keep(books, approved, &why, tell);
+            keep(books, approved, &why);
         }
         // Somebody ended it meanwhile.
         None => {}
@@ -293,12 +292,9 @@ async fn shown_by(
 }
 
 /// It stands, and is tried again: said, so that nobody waits for it in silence.
-fn keep(books: &mut Books, approved: &Approved, why: &str, tell: Tell<'_>) {
-    let text = format!(
-        "case C-{}: proposal {} is approved and not carried out: {why}; the next run tries again",
-        approved.proposal.case_number, approved.proposal.number
-    );
-    books.miss(Exit::Partial, text, tell);
+fn keep(books: &mut Books, approved: &Approved, why: &str) {
+    let Proposal { number, case_number, .. } = approved.proposal;
+    books.not_carried_out.entry(why.to_owned()).or_default().push((case_number, number));
 }
 
 /// The approvals of one table.
@@ -335,7 +331,7 @@ async fn rows(
     for approved in words.into_values() {
         let check = scene.db.check(&approved.table, &approved.subject).await;
         match check.doing("reading a row's check")?.and_then(|check| check.lease) {
-            Some(_) => keep(books, &approved, "another run holds its row", tell),
+            Some(_) => keep(books, &approved, "another run holds its row"),
             None => {
                 let why = "the row is gone from its table, or nothing of it can be looked at";
                 refuse(scene, books, &approved, why).await?;
@@ -390,7 +386,7 @@ async fn at_account(
     let account = open.map(|(_, account)| account);
     if let Some((_, why)) = account.and_then(|account| account.paused.as_ref()) {
         for approved in &words {
-            keep(books, approved, &format!("its account is paused ({why})"), tell);
+            keep(books, approved, &format!("its account is paused ({why})"));
         }
         return give_back(scene, &claimed).await;
     }
@@ -422,7 +418,7 @@ async fn at_account(
                 }
             }
             Err(Refusal::NotNow(why)) => {
-                keep(books, &approved, &why, tell);
+                keep(books, &approved, &why);
                 left.push(row.claimed);
             }
             Err(refusal @ (Refusal::Stands(_) | Refusal::NeedsSecond(_))) => {

@@ -79,6 +79,8 @@ pub struct RowEffects {
     /// The words of the user's database, where it refuses changes of the table and not of this row
     /// alone: the row is left to the next run.
     pub refused: Option<String>,
+    /// People approved what is to become of its case while it was asked about.
+    pub spoken_for: bool,
     /// Money was seen for the row. Where somebody else ended it before the write, that end is held
     /// against the money once.
     pub money_seen: bool,
@@ -98,6 +100,10 @@ pub struct Beside {
 const SUPERSEDED: &str = "somebody had the row locked, or it, its lease, a person's word or a row \
     with the same natural key changed before the write: nothing was written for it, and it is \
     decided again";
+
+/// What became of a row of which people approved something meanwhile.
+const SPOKEN_FOR: &str = "people approved what is to become of its case while the PSP was asked: \
+    nothing was written for it, and the next run carries out what they approved";
 
 /// So many rows of a batch that are refused in the same words are each a person's; of more, and of
 /// half of what was to be written, it is the table that is wrong, where it took no row at all.
@@ -223,6 +229,7 @@ pub fn effects(
         evidence: planned.evidence,
         turned: false,
         refused: None,
+        spoken_for: false,
     }
 }
 
@@ -518,6 +525,18 @@ impl RowEffects {
         self.handed_back_beside.clear();
     }
 
+    /// Whether it is decided again without anybody's word of it: what people approved of its case
+    /// as this was being asked about goes first.
+    pub fn yields_to_people(&self) -> bool {
+        self.journal.asked == Asked::Kick && self.proposal.is_none()
+    }
+
+    /// Leaves the row to what people approved of it.
+    pub fn leave_to_people(&mut self) {
+        self.supersede();
+        self.spoken_for = true;
+    }
+
     /// What a person is told where the object that the row claims explains this other row already.
     pub fn explains_another(&self, table: &str, key: &str) -> String {
         let reference = self.claims_reference.as_deref().unwrap_or_default();
@@ -566,6 +585,7 @@ impl RowEffects {
             (Applied::Superseded, _) if self.refused.is_some() => {
                 (None, record.text.as_str(), None)
             }
+            (Applied::Superseded, _) if self.spoken_for => (None, SPOKEN_FOR, None),
             (Applied::Superseded, _) => (None, SUPERSEDED, None),
             (Applied::Yes | Applied::Withheld, true) => {
                 (Some(record.reason), record.text.as_str(), Some(record.status_after.clone()))

@@ -224,6 +224,8 @@ enum Trouble<'m> {
     NotMade,
     /// A name of tieout's is taken.
     LeftOver,
+    /// The file is something else than a database.
+    NoDatabase,
     /// Anything else: another time it may work.
     Other,
 }
@@ -248,6 +250,8 @@ fn trouble<'m>(message: &'m str, code: Option<&str>) -> Trouble<'m> {
         Some("42P07" | "42710" | "42723") if is_ours => Trouble::LeftOver,
         _any if is_ours && message.contains("no such table") => Trouble::NotMade,
         _any if is_ours && message.contains("already exists") => Trouble::LeftOver,
+        // The words of SQLite, which looks into a file as it is first read.
+        _any if message.contains("file is not a database") => Trouble::NoDatabase,
         _any => Trouble::Other,
     }
 }
@@ -334,7 +338,7 @@ impl StoreError {
                     StoreErrorClass::Auth
                 }
                 Trouble::NotMade | Trouble::LeftOver => StoreErrorClass::Schema,
-                Trouble::Other => StoreErrorClass::Database,
+                Trouble::NoDatabase | Trouble::Other => StoreErrorClass::Database,
             },
             Self::SchemaBehind { .. } | Self::SchemaAhead { .. } => StoreErrorClass::Schema,
             Self::Unexpected { .. } => StoreErrorClass::Internal,
@@ -384,6 +388,7 @@ impl StoreError {
                 Trouble::NoRight => return Some(no_right(asker.as_deref())),
                 Trouble::NoRightThere => return Some(no_right_there(asker.as_deref())),
                 Trouble::NotMade => "run `tieout db migrate`",
+                Trouble::NoDatabase => "check [database] url: that file is no SQLite database",
                 Trouble::LeftOver => {
                     "something of that name was left over: look at it and drop it as its owner, \
                      then `tieout db migrate`; nothing of this step was written"

@@ -89,6 +89,9 @@ pub struct Rights {
     pub runs_by: Vec<String>,
     /// Rights that nobody who runs tieout needs: `delete on tieout_journal`.
     pub excess: Vec<String>,
+    /// The same by the roles that they were granted to, as SQL names them: the login's own, and
+    /// those that it is in.
+    pub excess_by: BTreeMap<String, Vec<String>>,
     /// Triggers that guard tieout's tables and that are switched off or gone: (table, trigger).
     pub unguarded: Vec<(String, String)>,
     /// The statements that make anew those of them that are gone, each after what it calls.

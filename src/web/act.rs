@@ -367,6 +367,7 @@ impl<'a> Acting<'a> {
         let cases = open.values().filter(|one| approved.contains(&one.number));
         let cases: Vec<i64> = cases.map(|one| one.case_number).collect();
         if let Some(carrier) = site.carrier.as_ref().filter(|_| !cases.is_empty()) {
+            site.waits.borrow_mut().retain(|case, _| !cases.contains(case));
             // Nobody listens any more where the page stops just now: the next run does it.
             let _ = carrier.send(Errand::Approved(cases));
         }
@@ -412,15 +413,18 @@ impl<'a> Acting<'a> {
             ));
         };
         self.as_seen()?;
-        let numbers = self.numbers();
+        let mut numbers = self.numbers();
         let which = Which::Numbers(numbers.clone());
         let chosen = choose(&self.person.db, &site.config.setup(), &which, MOST).await?;
         if let Some(case) = chosen.closed.first() {
             return Err(Refused::stale(format!("Case C-{} is closed", case.number)));
         }
-        if let Some(number) = chosen.spoken_for.first() {
+        // Of several, the others are kicked, as the preview said.
+        numbers.retain(|number| !chosen.spoken_for.contains(number));
+        if let Some(number) = chosen.spoken_for.first().filter(|_| numbers.is_empty()) {
             let text = format!(
-                "People approved what is to become of case C-{number}: the next run carries it out"
+                "People approved what is to become of case C-{number}: the next run carries it \
+                 out. `tieout cases reject` takes the approval back, and then it can be kicked"
             );
             return Err(Refused::words(text));
         }

@@ -5,9 +5,13 @@
 //! next `tieout run` does it. A kick that did not come about leaves its cases as they were, and
 //! their histories say who asked for it.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::config::Config;
+use crate::exit::Exit;
 use crate::run::events::Event;
 use crate::run::kick::Kick;
 use crate::run::people::carry_out_now;
@@ -25,11 +29,18 @@ pub enum Errand {
     Kick(Kick),
 }
 
+/// Approvals that this page tried to carry out in vain, by their case: what stood against it.
+pub type Waits = RefCell<HashMap<i64, String>>;
+
+/// As many are remembered: beyond them the log alone says why.
+const WAITS_MAX: usize = 10_000;
+
 /// Carries out what comes, until nobody sends any more or it is told to stop.
 pub async fn carry(
     mut errands: UnboundedReceiver<Errand>,
     config: &Config,
     db: &Database,
+    waits: &Waits,
     stop: &Stop,
 ) {
     let token = stop.token();
@@ -51,7 +62,10 @@ pub async fn carry(
             next = errands.try_recv().ok();
         }
         if !approved.is_empty() {
-            Box::pin(carry_some(&approved, config, db, stop)).await;
+            let why = Box::pin(carry_some(&approved, config, db, stop)).await;
+            if let Some(why) = why {
+                note(&mut waits.borrow_mut(), approved, &why);
+            }
         }
         for kick in &kicks {
             if token.is_cancelled() {
@@ -63,12 +77,25 @@ pub async fn carry(
     }
 }
 
-async fn carry_some(numbers: &[i64], config: &Config, db: &Database, stop: &Stop) {
+fn note(waits: &mut HashMap<i64, String>, cases: Vec<i64>, why: &str) {
+    let room = WAITS_MAX.saturating_sub(waits.len());
+    waits.extend(cases.into_iter().take(room).map(|case| (case, why.to_owned())));
+}
+
+/// Carries approvals out; what kept it from some of them.
+async fn carry_some(
+    numbers: &[i64],
+    config: &Config,
+    db: &Database,
+    stop: &Stop,
+) -> Option<String> {
     let setup = config.setup();
     let options = RunOptions { report: false, ..RunOptions::default() };
+    let mut whys = Vec::new();
     let mut tell = |event: Event| {
         if let Event::NotExamined { text, .. } = event {
             tracing::warn!(why = text, "What was approved waits");
+            whys.push(text);
         }
     };
     let ended = Box::pin(carry_out_now(&setup, &options, db, stop, numbers, &mut tell)).await;
@@ -76,10 +103,12 @@ async fn carry_some(numbers: &[i64], config: &Config, db: &Database, stop: &Stop
         Ok(summary) => {
             let (run, class) = (summary.run_id, summary.exit.class());
             tracing::info!(run.id = run, class, "What was approved was carried out");
+            (summary.exit != Exit::Ok && !whys.is_empty()).then(|| whys.join("; "))
         }
         Err(error) => {
             let why = chain(&error);
             tracing::warn!(why, "What was approved stands; the next run carries it out");
+            Some(why)
         }
     }
 }

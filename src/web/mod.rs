@@ -76,7 +76,7 @@ pub async fn serve(
     let both = async {
         tokio::join!(
             server::serve(&site, listener, &token),
-            carrier::carry(errands, &config, &db, stop),
+            carrier::carry(errands, &config, &db, &site.waits, stop),
         );
     };
     Box::pin(LocalSet::new().run_until(both)).await;

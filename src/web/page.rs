@@ -13,6 +13,9 @@ use crate::web::sessions::Person;
 use crate::web::site::Site;
 use crate::web::token;
 
+/// Characters of a case's words in a list and a heading: three lines.
+const SHORT: usize = 240;
+
 /// The one sheet of styles.
 pub const STYLE: &str = include_str!("style.css");
 
@@ -202,6 +205,14 @@ pub fn amount(minor: i128, currency: &str) -> (String, String) {
     match Currency::parse(currency) {
         Ok(known) => (grouped_text(minor, known.exponent()), known.code().to_owned()),
         Err(_none) => (NOTHING.to_owned(), String::new()),
+    }
+}
+
+/// What a case says in one line of a list, where a PSP's words may fill screens.
+pub fn short(text: &str) -> String {
+    match text.char_indices().nth(SHORT) {
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+        None => text.to_owned(),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::config::web::{WebSettings, host_of, is_hash};
 use crate::config::{Config, named_secret};
 use crate::store::database::Database;
 use crate::store::people::PeopleDriver;
-use crate::web::carrier::Errand;
+use crate::web::carrier::{Errand, Waits};
 use crate::web::error::ServeError;
 use crate::web::limit::Limiter;
 use crate::web::sessions::{Person, Sessions};
@@ -40,6 +40,8 @@ pub struct Site {
     pub is_secure: bool,
     /// Where what was approved or kicked goes to be carried out; none where this page does not.
     pub carrier: Option<UnboundedSender<Errand>>,
+    /// What was approved and could not be carried out.
+    pub waits: Waits,
     /// Everything that is being done.
     pub tasks: TaskTracker,
 }
@@ -75,6 +77,7 @@ impl Site {
                 std_span(config.web.idle),
             )),
             limiter: RefCell::default(),
+            waits: Waits::default(),
             tasks: TaskTracker::new(),
             config,
             service,

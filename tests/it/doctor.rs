@@ -2111,7 +2111,8 @@ async fn the_rights_of_a_role_are_told_with_the_statements_that_mend_them() {
     shop.raw
         .execute(&format!(
             "grant delete on tieout_journal to {role}; \
-             grant update on tieout_journal, tieout_evidence to {role}"
+             grant update on tieout_journal, tieout_evidence to {role}; \
+             grant truncate on tieout_journal to tieout_run; grant delete on tieout_cases to public"
         ))
         .await;
     let ran = doctor(&shop).await;

@@ -475,6 +475,7 @@ on_both_databases!(
     two_kicks_beside_a_run_decide_each_case_once,
     a_kick_that_is_killed_loses_nothing,
     what_people_approved_is_not_kicked,
+    what_people_approve_during_a_kick_goes_first,
 );
 
 /// What people approved is the next run's to carry out, whatever a rule says of it meanwhile.
@@ -497,6 +498,33 @@ async fn what_people_approved_is_not_kicked(engine: Engine) {
         assert!(ran.stderr.contains(said), "{}", ran.stderr);
     }
     assert_eq!([shop.status(1).await, shop.status(2).await], ["processing", "retry"]);
+    shop.run().await.ended(0);
+    assert_eq!(shop.status(1).await, "failed");
+    shop.check(false).await;
+}
+
+/// A kick asks for minutes: what people approve of a case meanwhile goes before what it decides.
+async fn what_people_approve_during_a_kick_goes_first(engine: Engine) {
+    let shop = with_cases_by(engine, 2, |text| format!("{text}\n{ONE_IS_ENOUGH}")).await;
+    let failed = ["cases", "propose", "C-1", "--as", "failed", "--why", "closed down"];
+    confirmed(&shop, &failed).await.ended(0);
+    rule(&shop, "retryable");
+    shop.sandbox.fault(FaultRule::always(Action::Delay { ms: 4_000 }));
+    let approving = async {
+        while shop.count("tieout_checks where lease_run is not null").await != 2 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let later = ["cases", "approve", "C-1", "--why", "so it is", "--later"];
+        confirmed(&shop, &later).await.ended(0);
+    };
+    let kicking = kick(&shop, &["--fixed-by-rules", "--yes"]);
+    let (ran, ()) = tokio::join!(kicking, approving);
+    let ran = ran.ended(0);
+    assert_eq!([shop.status(1).await, shop.status(2).await], ["processing", "retry"]);
+    let left = ran.of_type("kicked_case").into_iter().find(|case| case["case_id"] == "C-1");
+    let why = left.unwrap()["not_decided"].to_string();
+    assert!(why.contains("people approved what is to become of its case"), "{why}");
+    shop.sandbox.clear_faults();
     shop.run().await.ended(0);
     assert_eq!(shop.status(1).await, "failed");
     shop.check(false).await;

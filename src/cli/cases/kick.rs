@@ -87,7 +87,7 @@ pub fn run(args: &Args, common: &Common, config: &Config) -> Result<Exit, Failur
         left_out(&chosen, args.limit).iter().for_each(|text| out::stderr(text));
     }
     if chosen.cases.is_empty() {
-        return Ok(none(&asked, common));
+        return Ok(none(&asked, &chosen, (args.dry_run, common)));
     }
     confirm(args, &chosen.cases)?;
     let by = match user {
@@ -210,11 +210,12 @@ fn left_out(chosen: &Chosen, limit: u32) -> Vec<String> {
     lines
 }
 
-fn none(asked: &str, common: &Common) -> Exit {
+fn none(asked: &str, chosen: &Chosen, (dry_run, common): (bool, &Common)) -> Exit {
     if common.json {
-        out::stdout(&line("kick", summed(asked, None, &BTreeMap::new(), false)));
+        out::stdout(&line("kick", summed(asked, None, &BTreeMap::new(), dry_run)));
     } else if !common.quiet {
-        page::say(&format!("no open case of a row for {asked}; nothing was done"));
+        let other = if chosen.spoken_for.is_empty() { "" } else { "other " };
+        page::say(&format!("no {other}open case of a row for {asked}; nothing was done"));
     }
     Exit::Ok
 }

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::cli::screen;
 use crate::config::Config;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
@@ -76,15 +77,15 @@ impl<'a> Finder<'a> {
         Some(only.clone())
     }
 
-    /// Why tieout has never looked at the row of one of these tables with this key; none where
-    /// there is no such row.
+    /// Why tieout has never looked at the row of one of these tables with this key, and what does;
+    /// none where there is no such row.
     pub(super) async fn unseen(&self, tables: &[String], key: &str) -> Option<String> {
         let keys = [key.to_owned()];
         let mapped = self.mapped.iter().filter(|table| tables.contains(&table.settings.name));
         for table in mapped {
             let rows = self.db.named_rows(table, &keys).await.unwrap_or_default();
             if let Some(row) = rows.first() {
-                return Some(why_unseen(table, row));
+                return Some(why_unseen(table, row, key));
             }
         }
         None
@@ -158,7 +159,7 @@ impl<'a> Finder<'a> {
     }
 }
 
-fn why_unseen(table: &SourceTable, row: &NamedRow) -> String {
+fn why_unseen(table: &SourceTable, row: &NamedRow, key: &str) -> String {
     if !row.belongs {
         return "the mapping's where leaves it out".to_owned();
     }
@@ -167,15 +168,25 @@ fn why_unseen(table: &SourceTable, row: &NamedRow) -> String {
     let settings = &table.settings;
     let mut succeeded =
         settings.map.iter().filter_map(|map| map.succeeded.as_ref()).chain(&settings.succeeded);
-    if table.processing_values().iter().any(|value| value == status) {
-        format!("its status is `{status}`: it is not stuck yet, or no run came to it")
+    let compared = "`tieout run --all --since 3d` holds what has ended against the PSP, too";
+    let why = if table.processing_values().iter().any(|value| value == status) {
+        return look_now(&format!("its status is `{status}`: {NOT_YET}"), key);
     } else if succeeded.any(is_it) {
-        format!("its status is `{status}`: your application has it as succeeded, it is not stuck")
+        format!("your application has it as succeeded, it is not stuck; {compared}")
     } else if settings.named_values().any(is_it) {
-        format!("its status is `{status}`, in which no row is stuck")
+        format!("in this status no row is stuck; {compared}")
     } else {
-        format!("its status is `{status}`, which is not mapped")
-    }
+        "which is not mapped: name it in [[table.map]] or in `ignore`".to_owned()
+    };
+    format!("its status is `{status}`: {why}")
+}
+
+/// Why a row that counts as processing was never looked at.
+const NOT_YET: &str = "it is not stuck yet, or no run came to it";
+
+/// Why tieout has never looked at a row that is there, and what tries to.
+pub(super) fn look_now(why: &str, key: &str) -> String {
+    format!("{why}; `tieout run --dry-run --id {}` tries it now", screen::shell_word(key))
 }
 
 /// The accounts of a table's rows, each once.

@@ -166,7 +166,14 @@ fn role(rights: &Rights, untold: Option<(&str, &str)>, say: Say<'_>) {
     } else if !rights.excess.is_empty() {
         is_fine = false;
         let text = format!("{role} can {}", listed(&rights.excess));
-        let next = grants("revoke", &rights.excess, "from", role);
+        let by_role = rights.excess_by.iter();
+        let next: Vec<String> =
+            by_role.map(|(role, rights)| statements("revoke", rights, "from", role)).collect();
+        let next = match next.is_empty() {
+            // By a role of the server's own, which stands on no table.
+            true => grants("revoke", &rights.excess, "from", role),
+            false => next.join(" "),
+        };
         say(fail("role", Exit::Config, "rights_excess", text, next));
     }
     if !rights.unguarded.is_empty() {
@@ -368,9 +375,14 @@ fn listed(rights: &[String]) -> String {
 
 /// `revoke delete on a, b from role; …`: one statement for each right.
 fn grants(verb: &str, rights: &[String], to: &str, role: &str) -> String {
+    statements(verb, rights, to, &format!("\"{role}\""))
+}
+
+/// The same with the role as SQL names it.
+fn statements(verb: &str, rights: &[String], to: &str, role: &str) -> String {
     let statements = by_right(rights)
         .into_iter()
-        .map(|(right, on)| format!("{verb} {right} on {on} {to} \"{role}\";"));
+        .map(|(right, on)| format!("{verb} {right} on {on} {to} {role};"));
     statements.collect::<Vec<_>>().join(" ")
 }
 

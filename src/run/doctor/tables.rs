@@ -32,6 +32,7 @@ use crate::store::inspect::{
 };
 use crate::store::literals::ends;
 use crate::store::mapping::TableSettings;
+use crate::store::notation::Notation;
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::{SourceTable, TypeClass};
 use crate::store::tellers::{
@@ -408,7 +409,19 @@ pub(super) async fn unread_values(db: &Database, table: &SourceTable) -> Vec<Fin
             Ok(at) => at.is_some_and(|at| at.timestamp() < NO_PAYMENT_BEFORE),
             Err(_unread) => true,
         };
-        findings.extend(no_values(db, table, (field, cell), "time of a payment", is_none).await);
+        let lacks_zone = |text: &str| {
+            let meant = Notation::Text(Some(chrono_tz::Tz::UTC)).read(text);
+            notation == Notation::Text(None) && is_none(text) && meant.is_ok()
+        };
+        let zoneless = no_values(db, table, (field, cell), "time with its zone", lacks_zone).await;
+        let next = "set `time` in [[table]]: \"utc\", or the zone that they are meant in";
+        match zoneless {
+            Some(zoneless) => findings.push(Finding { next: Some(next.to_owned()), ..zoneless }),
+            None => {
+                let what = "time of a payment";
+                findings.extend(no_values(db, table, (field, cell), what, is_none).await);
+            }
+        }
     }
     let amount = table.cells.get(layout.amount);
     let is_number =

@@ -273,6 +273,7 @@ impl Batch<'_> {
         }
         let live = self.leave_out();
         let live = self.leave_unapproved(connection, live).await?;
+        let live = self.leave_to_people(connection, live).await?;
         let live = self.leave_overtaken(connection, live).await?;
         self.find_taken_references(connection, &live).await?;
         let images = self.settle_rows(connection, &live).await?;
@@ -350,6 +351,30 @@ impl Batch<'_> {
         });
         for index in out {
             self.change(index, RowEffects::supersede);
+        }
+        Ok(live)
+    }
+
+    /// What people approved of a case while its row was being asked about again goes first.
+    async fn leave_to_people(
+        &mut self,
+        connection: &mut PgConnection,
+        live: Vec<usize>,
+    ) -> Result<Vec<usize>, Fault> {
+        let yielding = live.iter().filter_map(|index| self.rows.get(*index));
+        let yielding = yielding.filter(|row| row.yields_to_people());
+        let keys: Vec<String> = yielding.map(|row| row.journal.key.clone()).collect();
+        if keys.is_empty() {
+            return Ok(live);
+        }
+        let table = &self.table.settings.name;
+        let spoken_for = people::spoken_for(connection, table, keys).await?;
+        let is_left =
+            |row: &RowEffects| row.yields_to_people() && spoken_for.contains(&row.journal.key);
+        let (left, live): (Vec<usize>, Vec<usize>) =
+            live.into_iter().partition(|index| self.rows.get(*index).is_some_and(is_left));
+        for index in left {
+            self.change(index, RowEffects::leave_to_people);
         }
         Ok(live)
     }

@@ -113,7 +113,11 @@ order by c.relkind = 'v', c.oid <> $1::text::regclass, c.relname";
 const EXCESS: &str = "\
 select c.relname::text, has_table_privilege(c.oid, 'update'),
     has_table_privilege(c.oid, 'delete'), has_table_privilege(c.oid, 'truncate'),
-    pg_has_role(c.relowner, 'usage')
+    pg_has_role(c.relowner, 'usage'),
+    (select coalesce(json_agg(json_build_array(lower(a.privilege_type),
+        case a.grantee when 0 then 'public' else quote_ident(pg_get_userbyid(a.grantee)) end)),
+        '[]')::text
+        from aclexplode(c.relacl) a where a.grantee = 0 or pg_has_role(a.grantee, 'usage'))
 from pg_class c
 where c.relname like 'tieout\\_%' and c.relkind = 'r' and pg_table_is_visible(c.oid)
 order by c.relname";
@@ -828,13 +832,20 @@ impl Inspect for PgStore {
             let cells = Cells::new(row, LOOKING);
             let table = cells.text(0)?;
             let guarded = APPEND_ONLY.contains(&table.as_str());
+            let given: Vec<(String, String)> = parsed(&cells.text(5)?)?;
             // An alert that is resolved is forgotten.
             let forgets = table == "tieout_alerts";
             for (right, at, is_excess) in
                 [("update", 1, guarded), ("delete", 2, !forgets), ("truncate", 3, true)]
             {
                 if is_excess && cells.flag(at)? {
-                    rights.excess.push(format!("{right} on {table}"));
+                    let right_on = format!("{right} on {table}");
+                    let by = given.iter().filter(|(given, _)| given == right);
+                    for (_, role) in by {
+                        let of_role = rights.excess_by.entry(role.clone()).or_default();
+                        of_role.push(right_on.clone());
+                    }
+                    rights.excess.push(right_on);
                 }
             }
             rights.owns_journal |= table == "tieout_journal" && cells.flag(4)?;

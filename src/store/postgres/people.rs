@@ -1,7 +1,7 @@
 //! Decisions by people, and the history of cases. Who speaks is the session's user, and triggers
 //! hold it so: `session_user` is not changed by `set role`, and no statement can name another.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use sqlx::postgres::{PgConnection, PgPool, PgRow};
 
@@ -516,6 +516,32 @@ pub(super) async fn still_approved(
     );
     sql.bind(proposals.to_vec());
     numbers(connection, sql).await
+}
+
+/// Those of these rows of a table of whose open case something is approved that may be carried out.
+/// Nobody approves anything of them from here to the end of the transaction.
+pub(super) async fn spoken_for(
+    connection: &mut PgConnection,
+    table: &str,
+    keys: Vec<String>,
+) -> Result<HashSet<String>, StoreError> {
+    let mut sql = Sql::new(
+        "select k.subject, p.state = 'approved' \
+         and k.evidence_sha256 is not distinct from p.evidence_sha256 from tieout_cases k \
+         join tieout_proposals p on p.case_number = k.number where k.subject_kind = 'row' \
+         and k.table_name = $1 and k.subject = any($2) and k.state = 'open' \
+         and p.state in ('open', 'approved') and not p.undoes order by p.number for update of p",
+    );
+    sql.bind(table.to_owned());
+    sql.bind(keys);
+    let mut found = HashSet::new();
+    for row in &sql.fetch(connection).await.map_err(failed(WRITING))? {
+        let cells = Cells::new(row, WRITING);
+        if cells.flag(1)? {
+            found.insert(cells.text(0)?);
+        }
+    }
+    Ok(found)
 }
 
 pub(super) async fn refuse(

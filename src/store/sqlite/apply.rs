@@ -114,8 +114,12 @@ pub(super) async fn apply(
     hold_back(connection, batch, &held).await?;
     let contested = contested(connection, &fresh, &lost).await?;
     let unapproved = unapproved(connection, &fresh).await?;
-    let is_stopped =
-        |effect: &RowEffects| effect.proposal.is_some_and(|word| unapproved.contains(&word));
+    let spoken_for = spoken_for(connection, batch, &fresh).await?;
+    let is_left =
+        |effect: &RowEffects| effect.yields_to_people() && spoken_for.contains(&effect.journal.key);
+    let is_stopped = |effect: &RowEffects| {
+        effect.proposal.is_some_and(|word| unapproved.contains(&word)) || is_left(effect)
+    };
     let live = fresh.iter().copied();
     let live = live.filter(|row| !lost.contains(&row.journal.key) && !is_stopped(row));
     let mut beside = beside(connection, batch.table, live.collect()).await?;
@@ -126,6 +130,9 @@ pub(super) async fn apply(
             let mut effect = Cow::Borrowed(effect);
             if let Some(other) = contested.get(&effect.journal.key).filter(|_| !lost) {
                 effect.to_mut().send_to_review(Reason::ReferenceClaimed, other.clone());
+            }
+            if is_left(&effect) && !lost {
+                effect.to_mut().spoken_for = true;
             }
             let stopped = is_stopped(&effect) || beside.overtaken.contains(&effect.journal.key);
             if let Some(others) = beside.handed_back.remove(&effect.journal.key) {
@@ -209,6 +216,20 @@ async fn unapproved(
     let asked: Vec<i64> = words.iter().copied().collect();
     let stand = people::still_approved(connection, &asked).await?;
     Ok(words.into_iter().filter(|word| !stand.contains(word)).collect())
+}
+
+/// The keys of rows of whose case people approved something while they were asked about again.
+async fn spoken_for(
+    connection: &mut SqliteConnection,
+    batch: &Batch<'_>,
+    rows: &[&RowEffects],
+) -> Result<HashSet<String>, StoreError> {
+    let yielding = rows.iter().filter(|row| row.yields_to_people());
+    let keys: Vec<&str> = yielding.map(|row| row.journal.key.as_str()).collect();
+    match keys.is_empty() {
+        true => Ok(HashSet::new()),
+        false => people::spoken_for(connection, &batch.table.settings.name, &keys).await,
+    }
 }
 
 /// How a batch's rows stand to those with their natural keys.

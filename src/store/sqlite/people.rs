@@ -3,7 +3,7 @@
 //! SQLite knows no users: who speaks is what the caller says. Whoever needs a second pair of eyes
 //! needs another face than the command line.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
@@ -467,6 +467,25 @@ pub(super) async fn still_approved(
     )
     .bind(json_set(proposals));
     numbers(connection, query).await
+}
+
+/// Those of these rows of a table of whose open case something is approved that may be carried out.
+pub(super) async fn spoken_for(
+    connection: &mut SqliteConnection,
+    table: &str,
+    keys: &[&str],
+) -> Result<HashSet<String>, StoreError> {
+    let query = sqlx::query(
+        "select k.subject from json_each(?2) j cross join tieout_cases k \
+         on k.subject_kind = 'row' and k.table_name = ?1 and k.subject = j.value \
+         and k.state = 'open' join tieout_proposals p on p.case_number = k.number \
+         where p.state = 'approved' and p.undoes = 0 \
+         and k.evidence_sha256 is p.evidence_sha256",
+    )
+    .bind(table.to_owned())
+    .bind(json_set(keys));
+    let rows = fetch(connection, WRITING, query).await?;
+    rows.iter().map(|row| Cells::new(row, WRITING).text(0)).collect()
 }
 
 pub(super) async fn leave(

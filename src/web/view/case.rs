@@ -26,8 +26,8 @@ use crate::web::form::Fields;
 use crate::web::html::{El, Html, el, of_class};
 use crate::web::link::Link;
 use crate::web::page::{
-    Here, NOTHING, Page, age, amount, amount_cell, card, flush, id, note, row_head, scroll, small,
-    time, title,
+    Here, NOTHING, Page, age, amount, amount_cell, card, flush, id, note, row_head, scroll, short,
+    small, time, title,
 };
 use crate::web::sessions::Person;
 use crate::web::site::Site;
@@ -83,6 +83,7 @@ pub async fn page(
             Some(_) => "It is carried out within moments.",
             None => "The next run carries it out.",
         },
+        waits_for: site.waits.borrow().get(&case.number).cloned(),
     };
     let (figures, code) = amount(i128::from(case.amount_minor), &case.currency);
     let heading = format!("C-{} · {}", case.number, case.reason.as_str());
@@ -171,8 +172,13 @@ fn head(known: &Known, state: Html) -> El {
     }
     let ended = ended_as(case, &known.proposals).map(|ended| plainly(&ended, &known.proposals));
     let ended = ended.map(|ended| of_class("p", "note").then("It ended: ").then(ended));
+    let words = short(&case.text);
+    let whole = (words != case.text).then(|| {
+        el("details").then(el("summary").then("The whole text")).then(el("p").then(&case.text))
+    });
     of_class("section", "card")
-        .then(el("p").then(el("strong").then(&case.text)))
+        .then(el("p").then(el("strong").then(words)))
+        .then(whole)
         .then(of_class("p", "soft").then(case.reason.meaning()))
         .then(facts(pairs))
         .then(ended)

@@ -38,6 +38,8 @@ pub struct Deciding<'a> {
     pub keeps: Option<String>,
     /// What carries out what was approved, in words.
     pub carried_by: &'static str,
+    /// What stood against carrying it out, where that was tried in vain.
+    pub waits_for: Option<String>,
 }
 
 impl Deciding<'_> {
@@ -110,8 +112,16 @@ impl Deciding<'_> {
 
     fn approved(&self, proposal: &Proposal) -> El {
         let by = proposal.approved_by.as_deref().unwrap_or(NOTHING);
+        let card = card("Approved").then(said(proposal));
+        if let Some(why) = &self.waits_for {
+            let words = format!(
+                "{by} approved it. It was tried, and waits: {why}. It stands; the next run \
+                 carries it out."
+            );
+            return card.then(of_class("p", "note warn").then(words));
+        }
         let words = format!("{by} approved it. {}", self.carried_by);
-        card("Approved").then(said(proposal)).then(of_class("p", "note good").then(words))
+        card.then(of_class("p", "note good").then(words))
     }
 
     fn propose(&self, act: Act) -> El {

@@ -46,7 +46,8 @@ pub async fn page(site: &Rc<Site>, person: &Person, fields: &Fields) -> Result<R
     let chosen = cases.len();
     let lacks = fitting(act, &mut cases, &live);
     if cases.is_empty() {
-        return Err(Refused::words("No case is meant by that"));
+        let words = if chosen > 0 { lacks } else { "no case is meant by that." };
+        return Err(Refused::words(format!("Nothing to {}: {words}", act.word())));
     }
     let left = chosen.saturating_sub(cases.len());
     let heading = format!("{}: {}", act.word(), counted(cases.len(), "case", "cases"));
@@ -82,8 +83,16 @@ fn fitting(act: Act, cases: &mut Vec<CaseRow>, live: &HashMap<i64, Proposal>) ->
             "nothing waits there to be approved."
         }
         Act::Kick => {
-            cases.retain(|case| case.subject_kind == "row");
-            "no rule decides a case of an account, a file or a line."
+            let is_approved = |case: &CaseRow| {
+                let approved =
+                    live.get(&case.number).filter(|one| one.state == ProposalState::Approved);
+                approved.is_some_and(|one| {
+                    one.fits(case.open) && !one.is_stale(case.evidence_sha256.as_ref())
+                })
+            };
+            cases.retain(|case| case.subject_kind == "row" && !is_approved(case));
+            "no rule decides a case of an account, a file or a line, and what people approved is \
+             carried out by the next run."
         }
         Act::Comment | Act::Assign | Act::Propose | Act::Undo | Act::Merge | Act::Split => "",
     }

@@ -22,7 +22,7 @@ use crate::web::html::{El, Html, el, of_class};
 use crate::web::link::Link;
 use crate::web::page::{
     Here, NOTHING, Page, age, amount, amount_cell, count, fact, form, hidden, id, note, row_head,
-    scroll, small, th, title, unseen,
+    scroll, short, small, th, title, unseen,
 };
 use crate::web::sessions::Person;
 use crate::web::site::Site;
@@ -363,7 +363,7 @@ fn row(case: &CaseRow, proposal: Option<&Proposal>, now: Instant) -> El {
         .at("aria-label", &name);
     let reason = of_class("td", "wide why")
         .then(id(case.reason.as_str()))
-        .then(of_class("span", "small soft").then(&case.text));
+        .then(of_class("span", "small soft").then(short(&case.text)));
     let owner = match &case.owner {
         Some(owner) => {
             let name = of_class("span", "name").at("title", owner).then(owner);
