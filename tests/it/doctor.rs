@@ -1774,6 +1774,14 @@ async fn a_file_shows_by_its_values_what_its_types_do_not() {
     let said = "none of 20 looked-at values of order_no is a time of a payment, `no 9000";
     assert!(ran.stderr.contains(said), "{}", ran.stderr);
     a_run_is_refused(&shop, said).await;
+    // A zone is all that these lack: the column is right.
+    let clock = "update payments set order_no = '2025-11-19 10:01:' || substr(id % 60 + 100, 2)";
+    shop.raw.execute(clock).await;
+    let ran = shop.tieout(&connect).await.ended(10);
+    let said = "looked-at values of order_no is a time with its zone, `2025-11-19 10:01:";
+    assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    let (.., next) = finding(&doctor(&shop).await, "values_unreadable");
+    assert!(next.starts_with("set `time` in [[table]]: \"utc\", or"), "{next}");
     rewrite(&shop, "created = \"order_no\"", "created = \"created_at\"");
     rewrite(&shop, "status = \"status\"", "status = \"created_at\"");
     let ran = shop.tieout(&connect).await.ended(10);

@@ -168,17 +168,18 @@ fn why_unseen(table: &SourceTable, row: &NamedRow, key: &str) -> String {
     let settings = &table.settings;
     let mut succeeded =
         settings.map.iter().filter_map(|map| map.succeeded.as_ref()).chain(&settings.succeeded);
-    let compared = "`tieout run --all --since 3d` holds what has ended against the PSP, too";
     let why = if table.processing_values().iter().any(|value| value == status) {
         return look_now(&format!("its status is `{status}`: {NOT_YET}"), key);
     } else if succeeded.any(is_it) {
-        format!("your application has it as succeeded, it is not stuck; {compared}")
+        ": your application has it as succeeded, it is not stuck"
     } else if settings.named_values().any(is_it) {
-        format!("in this status no row is stuck; {compared}")
+        ", in which no row is stuck"
     } else {
-        "which is not mapped: name it in [[table.map]] or in `ignore`".to_owned()
+        let next = "name it in [[table.map]] or in `ignore`";
+        return format!("its status is `{status}`, which is not mapped; {next}");
     };
-    format!("its status is `{status}`: {why}")
+    let next = "`tieout run --all --since 3d` holds what has ended against the PSP, too";
+    format!("its status is `{status}`{why}; {next}")
 }
 
 /// Why a row that counts as processing was never looked at.

@@ -431,22 +431,25 @@ proptest! {
         prop_assert_eq!(decision.reason, Reason::FailureNotFinal);
     }
 
-    /// Whatever the key's age, a hand-back with it lapses before it does.
+    /// Whatever the key's age, a hand-back with it lapses before it does, and leaves a worker the
+    /// time for a call.
     #[test]
-    fn the_key_outlives_its_hand_back(life in 1_i64..3_000) {
+    fn the_key_outlives_its_hand_back(life in prop_oneof![1_i64..180_000, 3_600_i64..3_720]) {
         let mut world = World::absent();
-        world.policy.psp.key_life = Some(TimeDelta::minutes(life));
+        let life = TimeDelta::seconds(life);
+        world.policy.psp.key_life = Some(life);
         world.history.misses.push(world.miss(minute(36)));
+        let has_time = life - TimeDelta::minutes(60) > TimeDelta::seconds(60).min(life / 10);
         if let Verdict::Retryable(hand_back) = world.decide().verdict {
             match hand_back.retry() {
                 Retry::SameKey { until } => {
-                    prop_assert_eq!(*until, minute(life));
-                    prop_assert!(hand_back.charge_before() <= *until && life > 60);
+                    prop_assert_eq!(*until, minute(0) + life);
+                    prop_assert!(hand_back.charge_before() <= *until && has_time);
                 }
                 other => prop_assert!(false, "two misses without a live key: {:?}", other),
             }
         } else {
-            prop_assert!(life <= 60);
+            prop_assert!(!has_time);
         }
     }
 

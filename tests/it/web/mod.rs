@@ -8,6 +8,7 @@ mod runs;
 
 use std::time::Duration;
 
+use tieout::sandbox::faults::{Action, FaultRule};
 use tieout::sandbox::situations::Situation;
 use tieout::web::token::hash_of;
 
@@ -408,6 +409,34 @@ async fn a_kick_asks_the_psp_again_and_the_history_tells_of_it() {
     assert!(preview.body.contains("The PSP is asked again"), "{}", preview.body);
     let verified = shop.tieout(&["audit", "verify"], &[]);
     assert_eq!(verified.code, Some(0), "{}", verified.stderr);
+}
+
+/// What was approved beside a PSP that is down says so on its case, and is kicked by nobody.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_that_waits_says_for_what_and_is_not_kicked() {
+    let shop = shop_with("pay_1", "").await;
+    let site = serve(&shop);
+    let (mara, jonas) = (sign_in(&site, "mara").await, sign_in(&site, "jonas").await);
+    propose(&mara).await;
+    shop.psp.fault(FaultRule::always(Action::Reset));
+    jonas.act(1, "approve", &[("why", "checked")]).await.ended(303);
+    let said = "It was tried, and waits: ";
+    until("the case says what it waits for", async || {
+        mara.get("/cases/C-1").await.body.contains(said)
+    })
+    .await;
+    let page = mara.get("/cases/C-1").await;
+    assert!(page.body.contains("It stands; the next run carries it out."), "{}", page.body);
+    let csrf = page.csrf();
+    let all = [("csrf", csrf.as_str()), ("which", "all"), ("act", "kick")];
+    let preview = mara.post("/cases/preview", &all).await.ended(422);
+    let left = "what people approved is carried out by the next run";
+    assert!(preview.body.contains(left), "{}", preview.body);
+    let kicked = mara.act(1, "kick", &[("why", "look again")]).await.ended(422);
+    assert!(kicked.body.contains("takes the approval back"), "{}", kicked.body);
+    shop.psp.clear_faults();
+    assert_eq!(shop.tieout(&["run"], &[]).code, Some(0));
+    assert_eq!(status(&shop).await, "paid");
 }
 
 #[tokio::test(flavor = "multi_thread")]
