@@ -622,7 +622,9 @@ impl<'a> Work<'a> {
         for row in rows.take(size) {
             let evidence = evidence_of(&row, kicked.as_ref())?;
             let planned = plan(row, evidence, mode, stages, &scene.setup.policy_version);
-            batch.push(effects(planned, &table.settings, timing, scene.run_id));
+            let mut row = effects(planned, &table.settings, timing, scene.run_id);
+            row.yields_to_people = kicked.is_some() && row.proposal.is_none();
+            batch.push(row);
             if batch.len().is_multiple_of(WORKED_AT_ONCE) {
                 tokio::task::yield_now().await;
             }

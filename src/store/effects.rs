@@ -79,7 +79,9 @@ pub struct RowEffects {
     /// The words of the user's database, where it refuses changes of the table and not of this row
     /// alone: the row is left to the next run.
     pub refused: Option<String>,
-    /// People approved what is to become of its case while it was asked about.
+    /// A kick asks about it: what people approve of its case meanwhile goes first.
+    pub yields_to_people: bool,
+    /// That they did.
     pub spoken_for: bool,
     /// Money was seen for the row. Where somebody else ended it before the write, that end is held
     /// against the money once.
@@ -229,6 +231,7 @@ pub fn effects(
         evidence: planned.evidence,
         turned: false,
         refused: None,
+        yields_to_people: false,
         spoken_for: false,
     }
 }
@@ -523,12 +526,6 @@ impl RowEffects {
         self.proposal = None;
         self.beside = None;
         self.handed_back_beside.clear();
-    }
-
-    /// Whether it is decided again without anybody's word of it: what people approved of its case
-    /// as this was being asked about goes first.
-    pub fn yields_to_people(&self) -> bool {
-        self.journal.asked == Asked::Kick && self.proposal.is_none()
     }
 
     /// Leaves the row to what people approved of it.

@@ -362,7 +362,7 @@ impl Batch<'_> {
         live: Vec<usize>,
     ) -> Result<Vec<usize>, Fault> {
         let yielding = live.iter().filter_map(|index| self.rows.get(*index));
-        let yielding = yielding.filter(|row| row.yields_to_people());
+        let yielding = yielding.filter(|row| row.yields_to_people);
         let keys: Vec<String> = yielding.map(|row| row.journal.key.clone()).collect();
         if keys.is_empty() {
             return Ok(live);
@@ -370,7 +370,7 @@ impl Batch<'_> {
         let table = &self.table.settings.name;
         let spoken_for = people::spoken_for(connection, table, keys).await?;
         let is_left =
-            |row: &RowEffects| row.yields_to_people() && spoken_for.contains(&row.journal.key);
+            |row: &RowEffects| row.yields_to_people && spoken_for.contains(&row.journal.key);
         let (left, live): (Vec<usize>, Vec<usize>) =
             live.into_iter().partition(|index| self.rows.get(*index).is_some_and(is_left));
         for index in left {

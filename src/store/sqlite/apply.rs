@@ -116,7 +116,7 @@ pub(super) async fn apply(
     let unapproved = unapproved(connection, &fresh).await?;
     let spoken_for = spoken_for(connection, batch, &fresh).await?;
     let is_left =
-        |effect: &RowEffects| effect.yields_to_people() && spoken_for.contains(&effect.journal.key);
+        |effect: &RowEffects| effect.yields_to_people && spoken_for.contains(&effect.journal.key);
     let is_stopped = |effect: &RowEffects| {
         effect.proposal.is_some_and(|word| unapproved.contains(&word)) || is_left(effect)
     };
@@ -224,7 +224,7 @@ async fn spoken_for(
     batch: &Batch<'_>,
     rows: &[&RowEffects],
 ) -> Result<HashSet<String>, StoreError> {
-    let yielding = rows.iter().filter(|row| row.yields_to_people());
+    let yielding = rows.iter().filter(|row| row.yields_to_people);
     let keys: Vec<&str> = yielding.map(|row| row.journal.key.as_str()).collect();
     match keys.is_empty() {
         true => Ok(HashSet::new()),
