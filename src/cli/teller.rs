@@ -205,7 +205,7 @@ impl Teller {
         });
     }
 
-    /// What to do about a report that could not be written.
+    /// Rows that were not looked at, a line for each cause.
     fn tell_passed_over(&mut self) {
         for ((table, why), ids) in std::mem::take(&mut self.passed_over) {
             let line = match ids.as_slice() {
@@ -225,6 +225,7 @@ impl Teller {
         }
     }
 
+    /// What to do about a report that could not be written.
     fn hint(&self, summary: &Summary) {
         if let Some(hint) = &summary.hint {
             out::stderr(&self.common.copyable(&format!("hint: {hint}")));

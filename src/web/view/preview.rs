@@ -70,11 +70,11 @@ pub async fn page(site: &Rc<Site>, person: &Person, fields: &Fields) -> Result<R
 fn fitting(act: Act, cases: &mut Vec<CaseRow>, live: &HashMap<i64, Proposal>) -> &'static str {
     let open =
         |case: &CaseRow| live.get(&case.number).filter(|one| one.state == ProposalState::Open);
+    let is_of_now = |case: &CaseRow, one: &Proposal| {
+        one.fits(case.open) && !one.is_stale(case.evidence_sha256.as_ref())
+    };
     match act {
         Act::Approve => {
-            let is_of_now = |case: &CaseRow, one: &Proposal| {
-                one.fits(case.open) && !one.is_stale(case.evidence_sha256.as_ref())
-            };
             cases.retain(|case| open(case).is_some_and(|one| is_of_now(case, one)));
             "nothing waits there to be approved of what the case shows now."
         }
@@ -86,9 +86,7 @@ fn fitting(act: Act, cases: &mut Vec<CaseRow>, live: &HashMap<i64, Proposal>) ->
             let is_approved = |case: &CaseRow| {
                 let approved =
                     live.get(&case.number).filter(|one| one.state == ProposalState::Approved);
-                approved.is_some_and(|one| {
-                    one.fits(case.open) && !one.is_stale(case.evidence_sha256.as_ref())
-                })
+                approved.is_some_and(|one| is_of_now(case, one))
             };
             cases.retain(|case| case.subject_kind == "row" && !is_approved(case));
             "no rule decides a case of an account, a file or a line, and what people approved is \
