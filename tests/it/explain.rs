@@ -230,6 +230,8 @@ async fn a_row_is_found_by_its_tag_and_by_a_reference(engine: Engine) {
     assert!(!said.contains("--dry-run"), "{said}");
     let ended = "its status is `paid`: your application has it as succeeded, it is not stuck";
     assert!(said.contains(ended), "{said}");
+    let tried = shop.tieout(&["run", "--dry-run", "--id", "900000"]).await;
+    assert_ne!(tried.code, Some(2), "{}", tried.stderr);
     // One that is known by its key alone, as the hint says.
     shop.insert(&[Payment::stuck(2)]).await;
     let said = shop.tieout(&["explain", "2"]).await.ended(2).stderr;
