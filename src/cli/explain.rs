@@ -468,7 +468,9 @@ fn not_done(last: &JournalRow) -> &'static str {
         Applied::Superseded if last.text.contains(TABLE_REFUSED) => {
             return "no status was written: the table refused it, and the next run tries again";
         }
-        Applied::Superseded => return "no status was written: the row had changed meanwhile",
+        Applied::Superseded => {
+            return "no status was written: the row or its case had changed meanwhile";
+        }
         Applied::Withheld if last.outcome == Outcome::Retryable => {
             return "no status was written and nothing handed back: the mode withholds it";
         }

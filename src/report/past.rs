@@ -157,7 +157,7 @@ fn decided(record: &JournalRow) -> String {
     match record.applied {
         Applied::Yes => said,
         Applied::Withheld => format!("{said}; the mode withheld it"),
-        Applied::Superseded => format!("{said}; not written, the row had changed"),
+        Applied::Superseded => format!("{said}; not written, the row or its case had changed"),
     }
 }
 

@@ -623,7 +623,8 @@ impl<'a> Work<'a> {
             let evidence = evidence_of(&row, kicked.as_ref())?;
             let planned = plan(row, evidence, mode, stages, &scene.setup.policy_version);
             let mut row = effects(planned, &table.settings, timing, scene.run_id);
-            row.yields_to_people = kicked.is_some() && row.proposal.is_none();
+            let is_chosen = kicked.is_some() || scene.options.ids.is_some();
+            row.yields_to_people = is_chosen && row.proposal.is_none();
             batch.push(row);
             if batch.len().is_multiple_of(WORKED_AT_ONCE) {
                 tokio::task::yield_now().await;

@@ -79,7 +79,8 @@ pub struct RowEffects {
     /// The words of the user's database, where it refuses changes of the table and not of this row
     /// alone: the row is left to the next run.
     pub refused: Option<String>,
-    /// A kick asks about it: what people approve of its case meanwhile goes first.
+    /// A kick, or a run of rows by their ids, asks about it: what people approve of its case
+    /// meanwhile goes first.
     pub yields_to_people: bool,
     /// That they did.
     pub spoken_for: bool,

@@ -476,6 +476,7 @@ on_both_databases!(
     a_kick_that_is_killed_loses_nothing,
     what_people_approved_is_not_kicked,
     what_people_approve_during_a_kick_goes_first,
+    what_people_approve_during_a_run_by_id_goes_first,
 );
 
 /// What people approved is the next run's to carry out, whatever a rule says of it meanwhile.
@@ -503,29 +504,51 @@ async fn what_people_approved_is_not_kicked(engine: Engine) {
     shop.check(false).await;
 }
 
-/// A kick asks for minutes: what people approve of a case meanwhile goes before what it decides.
+/// A kick asks for minutes, and so does a run of rows by their ids: what people approve of a case
+/// meanwhile goes before what either decides.
 async fn what_people_approve_during_a_kick_goes_first(engine: Engine) {
     let shop = with_cases_by(engine, 2, |text| format!("{text}\n{ONE_IS_ENOUGH}")).await;
-    let failed = ["cases", "propose", "C-1", "--as", "failed", "--why", "closed down"];
-    confirmed(&shop, &failed).await.ended(0);
     rule(&shop, "retryable");
-    shop.sandbox.fault(FaultRule::always(Action::Delay { ms: 4_000 }));
-    let approving = async {
-        while shop.count("tieout_checks where lease_run is not null").await != 2 {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        let later = ["cases", "approve", "C-1", "--why", "so it is", "--later"];
-        confirmed(&shop, &later).await.ended(0);
-    };
     let kicking = kick(&shop, &["--fixed-by-rules", "--yes"]);
-    let (ran, ()) = tokio::join!(kicking, approving);
-    let ran = ran.ended(0);
+    let ran = approving_meanwhile(&shop, "C-1", 2, kicking).await.ended(0);
     assert_eq!([shop.status(1).await, shop.status(2).await], ["processing", "retry"]);
     let left = ran.of_type("kicked_case").into_iter().find(|case| case["case_id"] == "C-1");
     let why = left.unwrap()["not_decided"].to_string();
     assert!(why.contains("people approved what is to become of its case"), "{why}");
-    shop.sandbox.clear_faults();
     shop.run().await.ended(0);
     assert_eq!(shop.status(1).await, "failed");
     shop.check(false).await;
+}
+
+async fn what_people_approve_during_a_run_by_id_goes_first(engine: Engine) {
+    let shop = with_cases_by(engine, 2, |text| format!("{text}\n{ONE_IS_ENOUGH}")).await;
+    rule(&shop, "retryable");
+    let running = shop.run_with(&["--id", "1", "--id", "2"]);
+    approving_meanwhile(&shop, "C-1", 2, running).await.ended(0);
+    assert_eq!([shop.status(1).await, shop.status(2).await], ["processing", "retry"]);
+    shop.run().await.ended(0);
+    assert_eq!(shop.status(1).await, "failed");
+    shop.check(false).await;
+}
+
+/// What ran beside a PSP that answers late, with an approval of a case as failed amid it.
+async fn approving_meanwhile(
+    shop: &Shop,
+    case: &str,
+    claimed: i64,
+    running: impl Future<Output = Ran>,
+) -> Ran {
+    let failed = ["cases", "propose", case, "--as", "failed", "--why", "closed down"];
+    confirmed(shop, &failed).await.ended(0);
+    shop.sandbox.fault(FaultRule::always(Action::Delay { ms: 4_000 }));
+    let approving = async {
+        while shop.count("tieout_checks where lease_run is not null").await != claimed {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let later = ["cases", "approve", case, "--why", "so it is", "--later"];
+        confirmed(shop, &later).await.ended(0);
+    };
+    let (ran, ()) = tokio::join!(running, approving);
+    shop.sandbox.clear_faults();
+    ran
 }
