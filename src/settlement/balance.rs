@@ -29,6 +29,7 @@ pub struct Chain {
     first_day: Option<NaiveDate>,
     last_day: Option<NaiveDate>,
     alone: Alone,
+    fees: Fees,
 }
 
 /// A row whose amount would move the account: its line, and of which kind it is.
@@ -42,6 +43,17 @@ struct Alone {
     first: Option<OfKind>,
     last: Option<OfKind>,
     since_last: Option<OfKind>,
+}
+
+/// Rows with a fee beside their amount: all of them, and those of each place at the ends of a chain
+/// where an equation may not reach.
+#[derive(Debug, Clone, Copy, Default)]
+struct Fees {
+    rows: u64,
+    before_first: u64,
+    first: u64,
+    last: u64,
+    since_last: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -75,6 +87,7 @@ impl Chain {
             first_day: None,
             last_day: None,
             alone: Alone::default(),
+            fees: Fees::default(),
         }
     }
 
@@ -94,19 +107,56 @@ impl Chain {
         self.add(line, amount, balance);
     }
 
-    /// A row whose amount is in no equation of balances: before the first of them in time, or after
-    /// the last. None where the account held nothing before it, as a new one does.
-    pub fn unproven(&self) -> Option<OfKind> {
-        let Alone { before_first, first, last, since_last } = self.alone;
+    /// The row that was added last has a fee that is not taken off its amount, or none.
+    pub fn fee(&mut self, has_balance: bool, has_fee: bool) {
+        let own = u64::from(has_fee);
+        let Fees { rows, before_first, first, last, since_last } = &mut self.fees;
+        *rows = rows.saturating_add(own);
+        if has_balance {
+            *first = if self.balances == 1 { own } else { *first };
+            (*last, *since_last) = (own, 0);
+        } else {
+            let slot = if self.first.is_none() { before_first } else { since_last };
+            *slot = slot.saturating_add(own);
+        }
+    }
+
+    /// How many rows with a fee are in equations of balances that hold without it, and how many
+    /// are in none.
+    pub fn fees(&self) -> (u64, u64) {
+        let Fees { rows, before_first, first, last, since_last } = self.fees;
+        let (older, newer) = (before_first.saturating_add(first), last.saturating_add(since_last));
+        let is_new = self.begins_at_nil();
+        let open = match self.orders() {
+            (false, false) => return (0, 0),
+            (true, false) if is_new => since_last,
+            (false, true) if is_new => before_first,
+            (true, true) if is_new => 0,
+            (true, false) => older.saturating_add(since_last),
+            (false, true) => newer.saturating_add(before_first),
+            (true, true) => older.saturating_add(newer).min(rows),
+        };
+        (rows.saturating_sub(open), open)
+    }
+
+    /// Whether the account held nothing before the oldest row, as a new one does.
+    pub fn begins_at_nil(&self) -> bool {
         let nil = |known: Option<Known>, beside: i128| {
             known.is_some_and(|known| known.balance == known.amount.saturating_add(beside))
         };
         let (older, newer) = (nil(self.first, self.before_first), nil(self.last, self.since_last));
         let orders = self.orders();
-        if orders.0 && older || orders.1 && newer {
+        orders.0 && older || orders.1 && newer
+    }
+
+    /// A row whose amount is in no equation of balances: before the first of them in time, or after
+    /// the last. None where the account held nothing before it, as a new one does.
+    pub fn unproven(&self) -> Option<OfKind> {
+        let Alone { before_first, first, last, since_last } = self.alone;
+        if self.begins_at_nil() {
             return None;
         }
-        match orders {
+        match self.orders() {
             (true, false) => before_first.or(first).or(since_last),
             (false, true) => before_first.or(last).or(since_last),
             // Both hold where nothing moved between them, or there is one.

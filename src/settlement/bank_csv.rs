@@ -239,7 +239,7 @@ fn without_currency(name: &str) -> (String, Option<Currency>) {
     let Some((stem, code)) = name.rsplit_once(' ') else { return (name.to_owned(), None) };
     match Currency::parse(code) {
         Ok(currency) if code.len() == 3 => {
-            let bare = stem.strip_suffix(" in").or_else(|| stem.strip_suffix(" en"));
+            let bare = [" in", " en", " i"].iter().find_map(|word| stem.strip_suffix(word));
             // `paid in gbp` is money that came in.
             let bare = bare.filter(|_| !words::is_known(stem));
             (bare.unwrap_or(stem).to_owned(), Some(currency))
@@ -539,7 +539,7 @@ impl Inference<'_> {
             return None;
         }
         table.inverted = is_open || self.is_inverted(&table, currency, numerals);
-        let taken = self.roles.fee.or(self.roles.taken).filter(|_| !table.inverted);
+        let taken = self.fee_at().filter(|_| !table.inverted);
         let signed = |fee| self.less_fee(&table, fee, currency, numerals).map(|way| (fee, way));
         if let Some((fee, is_signed)) = taken.and_then(signed) {
             (table.fee, table.less_fee) = (Some(number(fee)), true);
@@ -551,10 +551,21 @@ impl Inference<'_> {
     /// The column of pockets, each with a balance of its own, where the rows are of several: in
     /// exports that say of each row whether it was booked, and what was taken.
     fn pockets_at(&self) -> Option<usize> {
-        let roles = self.roles;
-        let is_such = roles.balance.is_some() && roles.fee.is_some() && !roles.statuses.is_empty();
-        let at = only(&self.layout.names, words::POCKETS).filter(|_| is_such)?;
+        let at = self.product_at()?;
         (self.pockets(at).len() > 1).then_some(at)
+    }
+
+    /// The column of pockets, be it that all rows are of one.
+    fn product_at(&self) -> Option<usize> {
+        let roles = self.roles;
+        let is_such = roles.balance.is_some() && self.fee_at().is_some();
+        let is_such = is_such && !roles.statuses.is_empty();
+        only(&self.layout.names, words::POCKETS).filter(|_| is_such)
+    }
+
+    /// The column of what was taken, by whichever name.
+    fn fee_at(&self) -> Option<usize> {
+        self.roles.fee.or(self.roles.taken)
     }
 
     fn pockets(&self, at: usize) -> BTreeSet<&str> {
@@ -692,7 +703,22 @@ impl Inference<'_> {
         let own = own.filter(|own| Some(*own) != self.roles.balance);
         let near = own.map(|own| own.abs_diff(at)).min();
         let other = self.roles.others.iter().map(|other| other.abs_diff(at)).min();
-        near.zip(other).is_some_and(|(near, other)| other < near)
+        near.zip(other).is_some_and(|(near, other)| other < near) || self.is_changed(at)
+    }
+
+    /// Whether a column of currencies speaks of an amount before it that the rate between them
+    /// changed into the one behind: `foreign amount; rate; currency; amount`.
+    fn is_changed(&self, at: usize) -> bool {
+        let is = |back: usize, is: fn(&str) -> bool| {
+            let name = at.checked_sub(back).and_then(|at| self.layout.names.get(at));
+            name.is_some_and(|name| is(name))
+        };
+        let is_own = |at: usize| self.roles.moved().any(|own| own == at);
+        let is_behind = self.roles.moved().any(|own| own > at);
+        is_behind
+            && is(1, words::is_rate)
+            && is(2, words::holds_amount)
+            && !at.checked_sub(2).is_some_and(is_own)
     }
 
     /// The currency that every amount carries: the sign of the euro or the pound, or the same code.
@@ -863,7 +889,9 @@ impl Inference<'_> {
     }
 
     /// Whether a fee carries its own sign, where balances follow only with it beside the amount;
-    /// none where they do not.
+    /// none where they do not, or where nothing tells. The oldest row is in no equation: of a fee
+    /// there alone, an account that held nothing before shows it, and the layout of which every
+    /// issue takes the fee besides.
     fn less_fee(
         &self,
         table: &Table,
@@ -877,19 +905,45 @@ impl Inference<'_> {
             return None;
         };
         let at = (amount.saturating_sub(1), balance);
-        let plain = self.chains(at, currency, numerals, |_row, minor| minor);
-        let proves = |sign: i64| {
-            let less = self.chains(at, currency, numerals, |row, minor| {
-                let taken = row.get(fee).and_then(|text| numerals.read(text, currency).ok());
+        let all = |sign: i64| -> Vec<Chain> {
+            let less = |of: Currency, row: &[String], minor: i64| {
+                let taken = row.get(fee).and_then(|text| numerals.read(text, of).ok());
                 minor.saturating_sub(taken.unwrap_or(0).saturating_mul(sign))
-            });
-            plain.iter().zip(&less).any(|(plain, less)| !plain.ties() && less.proves())
+            };
+            let chains = |of| self.chains(at, of, numerals, |row, minor| less(of, row, minor));
+            self.currencies(currency).into_iter().flat_map(chains).collect()
         };
-        match (proves(1), proves(-1)) {
+        let (plain, less, more) = (all(0), all(1), all(-1));
+        let shows = |of: &[Chain], is_so: fn(&Chain, &Chain) -> bool| {
+            plain.iter().zip(of).any(|(plain, of)| is_so(plain, of))
+        };
+        let proves = |of: &[Chain]| shows(of, |plain, of| !plain.ties() && of.proves());
+        let is_new =
+            |of: &[Chain]| shows(of, |plain, of| !plain.begins_at_nil() && of.begins_at_nil());
+        let name = self.layout.names.get(fee);
+        let is_within = name.is_some_and(|name| words::is_within(name))
+            || plain.iter().any(|chain| chain.fees().0 > 0);
+        let is_open = !is_within && plain.iter().any(|chain| chain.fees().1 > 0);
+        match (proves(&less), proves(&more)) {
             (true, _) => Some(false),
             (false, true) => Some(true),
-            (false, false) => None,
+            (false, false) if !is_open => None,
+            (false, false) if is_new(&less) => Some(false),
+            (false, false) if is_new(&more) => Some(true),
+            (false, false) => self.product_at().map(|_| false),
         }
+    }
+
+    /// The currencies that rows are in; those that are none are told where the rows are read.
+    fn currencies(&self, first: Currency) -> Vec<Currency> {
+        let Some(at) = self.currency().and_then(|(at, _)| at) else { return vec![first] };
+        let mut all = vec![first];
+        for own in self.values(at).filter_map(|code| Currency::parse_any(code).ok()) {
+            if !all.contains(&own) {
+                all.push(own);
+            }
+        }
+        all
     }
 
     /// The balances that the booked rows of a currency say, by pocket where there are several, and
@@ -919,7 +973,7 @@ impl Inference<'_> {
         is_of_pocket: impl Fn(&[String]) -> bool,
         of: impl Fn(&[String], i64) -> i64,
     ) -> Chain {
-        let order = self.order();
+        let (order, fee) = (self.order(), self.fee_at());
         let mut chain = Chain::new(currency);
         let of_row = self.currency().and_then(|(at, _)| at);
         let is_own = |row: &[String]| {
@@ -930,7 +984,9 @@ impl Inference<'_> {
         for (line, row) in (1_u64..).zip(self.rows).filter(|(_, row)| counts(row)) {
             let read = |at: usize| numerals.read(row.get(at)?, currency).ok();
             if let Some(minor) = read(amount) {
-                chain.add(line, of(row, minor), read(balance));
+                let known = read(balance);
+                chain.add(line, of(row, minor), known);
+                chain.fee(known.is_some(), fee.and_then(read).is_some_and(|minor| minor != 0));
                 chain.day(row.get(self.roles.date).and_then(|text| day(text, order)));
             }
         }
@@ -1171,6 +1227,166 @@ mod tests {
         let broken = text("-0.17,0.00,CZK,COMPLETED,0.10");
         let found = look(&broken);
         assert_eq!(found.state, State::Quarantined, "{:?}", found.sums.problems);
+    }
+
+    /// The oldest row is in no equation: an account that began with nothing shows its fee, and so
+    /// does the layout with pockets; otherwise nothing does.
+    #[test]
+    fn a_fee_in_no_equation_is_taken_as_the_account_began() {
+        let bare = "Date,Text,Amount,Fee,Currency,Balance\n";
+        let pockets = "Produkt,Date,Text,Amount,Fee,Currency,State,Balance\n";
+        let of = |rows: &[&str]| format!("{bare}{}", rows.concat());
+        let in_pocket = |rows: &[&str]| {
+            let row = |row: &&str| {
+                let (lead, balance) = row.rsplit_once(',').unwrap();
+                format!("Current,{lead},COMPLETED,{balance}")
+            };
+            format!("{pockets}{}", rows.iter().map(row).collect::<String>())
+        };
+        let new = ["2026-07-01,a,16.94,0.17,EUR,16.77\n", "2026-07-13,b,-2.85,0.00,EUR,13.92\n"];
+        let held = ["2026-07-01,a,16.94,0.17,EUR,26.77\n", "2026-07-13,b,-2.85,0.00,EUR,23.92\n"];
+        let whole = ok("EUR", 1_677, 285);
+        for rows in [new, [new[1], new[0]]] {
+            assert_eq!(sums(&of(&rows)), whole, "{rows:?}");
+            assert_eq!(sums(&in_pocket(&rows)), whole, "{rows:?}");
+        }
+        for rows in [held, [held[1], held[0]]] {
+            assert_eq!(sums(&in_pocket(&rows)), whole, "{rows:?}");
+            let found = look(&of(&rows));
+            assert_eq!(found.state, State::Quarantined, "{rows:?}");
+            assert!(found.sums.problems.iter().any(|one| one.field == "fee"), "{rows:?}");
+        }
+        let signed = new.map(|row| row.replace("0.17", "-0.17"));
+        assert_eq!(sums(&of(&[&signed[0], &signed[1]])), whole);
+        // Within, where the account began so, where a later row shows it, or by its name.
+        let within = ["2026-07-01,a,16.94,0.17,EUR,16.94\n", "2026-07-13,b,-2.85,0.00,EUR,14.09\n"];
+        assert_eq!(sums(&of(&within)), ok("EUR", 1_694, 285));
+        let later = format!("{}2026-07-14,c,-3.00,0.50,EUR,20.92\n", of(&held));
+        assert_eq!(sums(&later), ok("EUR", 1_694, 585));
+        let named = of(&held).replace("Fee", "Total fees");
+        assert_eq!(sums(&named), ok("EUR", 1_694, 285));
+    }
+
+    /// Fees of one currency tell of those of another, whichever comes first.
+    #[test]
+    fn fees_are_proven_by_the_balances_of_any_currency() {
+        let rows = "Date,Text,Amount,Fee,Currency,Balance\n2026-07-01,a,100.00,0.00,EUR,100.00\n\
+                    2026-07-13,b,-50.00,0.00,EUR,50.00\n2026-07-14,c,60.00,0.00,USD,60.00\n\
+                    2026-07-15,d,-9.40,0.60,USD,50.00\n";
+        let found = look(rows);
+        assert_eq!(found.state, State::Ok, "{:?}", found.sums.problems);
+        let dollars = found.sums.booked.iter().find(|(of, _)| of.to_string() == "USD").unwrap().1;
+        assert_eq!((dollars.credit_minor, dollars.debit_minor), (6_000, 1_000));
+    }
+
+    /// One issuer's export in the languages of its holders: the names of its first three columns
+    /// and of the others, and the words for what is done and what is not.
+    const LANGUAGES: &[[&str; 4]] = &[
+        [
+            "Type,Product,Startdatum",
+            "Datum voltooid,Beschrijving,Bedrag,Kosten,Valuta,Status,Saldo",
+            "VOLTOOID",
+            "TERUGGEDRAAID",
+        ],
+        [
+            "Tipo,Produto,Data de início",
+            "Data de Conclusão,Descrição,Montante,Comissão,Moeda,Estado,Saldo",
+            "CONCLUÍDA",
+            "REVERTIDA",
+        ],
+        [
+            "Tipo,Produto,Data de início",
+            "Data de conclusão,Descrição,Montante,Taxa,Moeda,Estado,Saldo",
+            "CONCLUÍDO",
+            "REVERTIDO",
+        ],
+        [
+            "Typ,Produkt,Datum zahájení",
+            "Datum dokončení,Popis,Částka,Poplatek,Měna,State,Zůstatek",
+            "DOKONČENO",
+            "ZRUŠENO",
+        ],
+        [
+            "Тип,Продукт,Дата начала",
+            "Дата выполнения,Описание,Сумма,Комиссия,Валюта,State,Остаток средств",
+            "ВЫПОЛНЕНО",
+            "REVERTED",
+        ],
+        [
+            "Típus,Termék,Kezdés dátuma",
+            "Teljesítés dátuma,Leírás,Összeg,Díj,Pénznem,State,Egyenleg",
+            "ELVÉGEZVE",
+            "REVERTED",
+        ],
+        [
+            "Type,Produkt,Startdato",
+            "Fullført på dato,Beskrivelse,Beløp,Gebyr,Valuta,Delstat,Saldo",
+            "Fullført",
+            "REVERTED",
+        ],
+        [
+            "Typ,Produkt,Dátum začiatku",
+            "Dátum dokončenia,Popis,Suma,Poplatok,Mena,State,Zostatok",
+            "DOKONČENÉ",
+            "REVERTED",
+        ],
+        [
+            "Tipo,Producto,Fecha de inicio",
+            "Fecha de finalización,Descripción,Importe,Comisión,Divisa,State,Saldo",
+            "COMPLETADO",
+            "REVERTIDO",
+        ],
+        [
+            "Rodzaj,Produkt,Data rozpoczęcia",
+            "Data zrealizowania,Opis,Kwota,Opłata,Waluta,State,Saldo",
+            "ZAKOŃCZONO",
+            "COFNIĘTO",
+        ],
+        [
+            "Tipo,Prodotto,Data di inizio",
+            "Data di completamento,Descrizione,Importo,Costo,Valuta,State,Saldo",
+            "COMPLETATO",
+            "OPERAZIONE ANNULLATA",
+        ],
+    ];
+
+    #[test]
+    fn pockets_are_known_in_many_languages() {
+        for [lead, names, done, undone] in LANGUAGES {
+            let row = |pocket: &str, day: &str, rest: &str, state: &str, balance: &str| {
+                let (from, to) = (format!("{day} 08:00:00"), format!("{day} 08:00:04"));
+                format!("x,{pocket},{from},{to},y,{rest},EUR,{state},{balance}\n")
+            };
+            let text = [
+                format!("{lead},{names}\n"),
+                row("A", "2026-07-01", "50.00,0.00", done, "50.00"),
+                row("B", "2026-07-02", "7.00,0.00", done, "7.00"),
+                row("A", "2026-07-13", "-10.00,0.50", done, "39.50"),
+                row("A", "2026-07-14", "-10.00,0.00", undone, "39.50"),
+                row("B", "2026-07-15", "-1.00,0.00", done, "6.00"),
+            ];
+            assert_eq!(sums(&text.concat()), ok("EUR", 5_700, 1_150), "{names}");
+        }
+    }
+
+    /// The rate stands between what was paid and its currency: that is not the account's.
+    #[test]
+    fn a_rate_is_no_step_between_an_amount_and_its_currency() {
+        let text = |head: &str| {
+            format!(
+                "TransactionDate;Text;{head};BookDate;ValueDate\n\
+                 14.08.2026;x;-182,52;0,214880561;PLN;-39,22;16.08.2026;14.08.2026\n\
+                 13.08.2026;y;-10,00;0,214880561;PLN;-2,15;16.08.2026;14.08.2026\n"
+            )
+        };
+        for head in [
+            "Currency Amount;Currency Rate;Currency;Amount",
+            "Foreign Amount;Rate;Currency;Amount",
+            "Betrag Originalwährung;Wechselkurs;Währung;Betrag",
+            "Importe original;Tipo de cambio;Divisa;Importe",
+        ] {
+            assert_eq!(look(&text(head)).state, State::UnknownFormat, "{head}");
+        }
     }
 
     #[test]

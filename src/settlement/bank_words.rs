@@ -24,6 +24,15 @@ pub const DATE: &[&str] = &[
     "buchungs datum",
     "booked at",
     "bokført dato",
+    "bogført dato",
+    "fullført på dato",
+    "datum voltooid",
+    "data de conclusão",
+    "datum dokončení",
+    "dátum dokončenia",
+    "teljesítés dátuma",
+    "дата выполнения",
+    "fecha ctble",
     "boekdatum",
     "boekingsdatum",
     "uitvoeringsdatum",
@@ -70,6 +79,7 @@ pub const DATE: &[&str] = &[
     "fecha",
     "transaction date",
     "transactiedatum",
+    "transactie datum",
     "transactiondate",
     "transaktionsdatum",
     "transaktionsdag",
@@ -223,7 +233,7 @@ pub const AMOUNT: &[&str] = &[
 /// card's file with its issuer's signs): only where none of [`AMOUNT`] is there, and a balance that
 /// proves it.
 pub const PROVEN_AMOUNT: &[&str] =
-    &["net amount", "nettobetrag", "valor", "montante", "tutar", "işlem tutarı"];
+    &["net amount", "nettobetrag", "valor", "montante", "tutar", "işlem tutarı", "сумма"];
 
 /// Of these the ones of a broker that says what moved the account beside what was paid.
 pub const OF_ACCOUNT: &[&str] =
@@ -258,10 +268,21 @@ const TAKEN: &[&str] = &[
 /// And those of a rate between two of them.
 const RATES: &[&str] = &["kurs", "exchange rate"];
 
+/// Whether a name is one of such a rate.
+pub fn is_rate(name: &str) -> bool {
+    let is_named = RATES.iter().any(|word| name.contains(word)) || name == "rate";
+    is_named || name.ends_with(" rate") || ["tipo de cambio", "tasso di cambio"].contains(&name)
+}
+
 /// Whether a name is one of an amount, whichever.
 pub fn is_amount(name: &str) -> bool {
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
-    has(AMOUNTS) && !has(TAKEN) && !has(RATES) && !is_currency(name)
+    holds_amount(name) && !has(TAKEN) && !has(RATES) && !is_currency(name)
+}
+
+/// Whether a name holds a word for one.
+pub fn holds_amount(name: &str) -> bool {
+    AMOUNTS.iter().any(|word| name.contains(word))
 }
 
 /// Whether a name may be one of a currency, also of that of a foreign amount.
@@ -809,7 +830,10 @@ pub const CURRENCY: &[&str] = &[
     "měna účtu",
     "mena",
     "devizanem",
+    "pénznem",
+    "összeg devizaneme",
     "tranzakció devizaneme",
+    "валюта",
     "mutationcode",
     "valuuta",
     "valuutta",
@@ -860,6 +884,8 @@ pub const BALANCE: &[&str] = &[
     "stanje",
     "egyenleg",
     "bokfört saldo",
+    "bogført saldo",
+    "остаток средств",
     "bakiye",
     "залишок після операції",
 ];
@@ -1644,7 +1670,17 @@ pub fn is_in_euros(row: &[String]) -> bool {
 }
 
 /// Columns that say which of the holder's pockets a row is of, each with a balance of its own.
-pub const POCKETS: &[&str] = &["product", "produkt", "produit", "producto", "prodotto", "produto"];
+pub const POCKETS: &[&str] = &[
+    "product",
+    "produkt",
+    "produit",
+    "producto",
+    "prodotto",
+    "produto",
+    "produs",
+    "termék",
+    "продукт",
+];
 
 /// A code in upper case; `ALL` is none here, for it may say that nothing was left out.
 fn one_currency(text: &str) -> Option<Currency> {
@@ -1692,7 +1728,7 @@ const FEES: &[&str] = &[
 
 /// Whether a name is one of what was taken, which a balance has to prove.
 pub fn may_be_taken(name: &str) -> bool {
-    FEES.contains(&name) || name == "costo"
+    FEES.contains(&name) || ["costo", "taxa", "díj", "poplatok", "комиссия"].contains(&name)
 }
 
 /// Whether a name is one of [`FEE`], the currency at its end apart.
@@ -1702,6 +1738,17 @@ pub fn is_fee(name: &str) -> bool {
         _name => name,
     };
     [name, stem].iter().any(|name| FEE.contains(name) || FEES.contains(name))
+}
+
+/// Whether a name is one of fees that are within the amount: a broker's of transfers, who says
+/// what left the account, and how much of that was its own.
+pub fn is_within(name: &str) -> bool {
+    name == "total fees"
+}
+
+/// Whether a name is one of what may have been taken besides the amount.
+pub fn may_be_besides(name: &str) -> bool {
+    (is_fee(name) || may_be_taken(name)) && !is_within(name)
 }
 
 /// Whether a name is one of an amount with what was taken besides.
@@ -1734,6 +1781,7 @@ pub const STATUS: &[&str] = &[
     "stav",
     "tila",
     "tilstand",
+    "delstat",
     "állapot",
     "pending",
     "booked",
@@ -1777,6 +1825,14 @@ const BOOKED: &[&str] = &[
     "completado",
     "completato",
     "zakończono",
+    "voltooid",
+    "concluída",
+    "concluído",
+    "dokončeno",
+    "dokončené",
+    "elvégezve",
+    "fullført",
+    "выполнено",
     "",
 ];
 
@@ -1805,6 +1861,8 @@ const PENDING: &[&str] = &[
     "oczekuje",
     "in behandeling",
     "katevaraus",
+    "ausstehend",
+    "in sospeso",
 ];
 
 /// The same: it did not come, or not for good.
@@ -1821,7 +1879,18 @@ const CALLED_OFF: &[&str] = &[
     "refusé",
     "annulé",
     "odrzucone",
+    "odrzucono",
     "geweigerd",
+    "abgelehnt",
+    "storniert",
+    "rückgängig gemacht",
+    "revertido",
+    "revertida",
+    "anulado",
+    "operazione annullata",
+    "cofnięto",
+    "zrušeno",
+    "teruggedraaid",
 ];
 
 /// What stands beside movements that were not booked, or were undone. Of a status nothing but the
@@ -2133,6 +2202,9 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "transaktions info",
             "beskrivning",
             "beskrivelse",
+            "beschrijving",
+            "leírás",
+            "описание",
             "rubrik",
             "viesti",
             "selitys",

@@ -139,12 +139,16 @@ pub struct Balances {
     available: Vec<(bool, Balance)>,
     /// What was wrong with amounts that were rounded.
     rounded: Vec<Problem>,
+    /// Balances that tie, whose elements stand there and are empty.
+    absent: Vec<Problem>,
     line: u64,
     kind: String,
     amount: String,
     currency: String,
     amount_line: u64,
     debit: bool,
+    /// It says which way it is.
+    has_way: bool,
     date: Option<NaiveDate>,
 }
 
@@ -177,8 +181,8 @@ impl Kind {
 impl Balances {
     /// A `Bal` begins.
     pub fn begin(&mut self, line: u64) {
-        let Self { all, available, rounded, .. } = std::mem::take(self);
-        *self = Self { all, available, rounded, line, ..Self::default() };
+        let Self { all, available, rounded, absent, .. } = std::mem::take(self);
+        *self = Self { all, available, rounded, absent, line, ..Self::default() };
     }
 
     /// A leaf below it.
@@ -193,7 +197,10 @@ impl Balances {
                 xml.currency().clone_into(&mut self.currency);
                 self.amount_line = xml.line();
             }
-            "CdtDbtInd" => self.debit = text == "DBIT",
+            "CdtDbtInd" => {
+                self.debit = text == "DBIT";
+                self.has_way = !text.is_empty();
+            }
             "Dt/Dt" | "Dt/DtTm" | "Dt" => self.date = self.date.or(iso_day(text)),
             _other => {}
         }
@@ -213,14 +220,21 @@ impl Balances {
             (code, _) => Currency::parse_any(code),
         };
         let Ok(currency) = currency else {
-            let found = self.currency.as_str();
+            let found = or_nothing(&self.currency);
             return of(Problem::error(self.amount_line, field, "an ISO 4217 currency", found));
         };
         let minor = match unsigned(without_plus(&self.amount), b'.', currency) {
             Ok(minor) => minor,
             Err(refused) => {
                 let line = self.amount_line.max(self.line);
-                let problem = refused.at(line, &field, &self.amount, currency);
+                let problem = refused.at(line, &field, or_nothing(&self.amount), currency);
+                if kind.is_some() && self.amount.is_empty() && !self.has_way {
+                    // Whether it may be absent, the end of the statement tells.
+                    if self.absent.len() < TOLD {
+                        self.absent.push(problem);
+                    }
+                    return None;
+                }
                 let nearest = nearest(&self.amount, currency).filter(|_| kind.is_some());
                 let Some(minor) = nearest else { return of(problem) };
                 if self.rounded.len() < TOLD {
@@ -346,6 +360,7 @@ impl Balances {
         let severity = if is_tied { Severity::Warning } else { Severity::Error };
         let rounded = self.rounded.iter().cloned();
         problems.extend(rounded.map(|problem| Problem { severity, ..problem }));
+        problems.extend(self.told_absent(finality));
         problems.extend(summary.unknown_statuses(is_tied));
         let is_bare = self.all.is_empty() && self.available.is_empty();
         problems.extend(summary.no_status().filter(|_| is_bare && finality == Finality::Final));
@@ -354,6 +369,23 @@ impl Balances {
         let end = StatementEnd { line, opening, closing, currency, from, to, tie };
         (end, problems)
     }
+}
+
+impl Balances {
+    /// What is said of balances that are absent: a report of the running day may have none yet.
+    fn told_absent(&self, finality: Finality) -> impl Iterator<Item = Problem> {
+        let severity = match finality {
+            Finality::Interim => Severity::Warning,
+            _other => Severity::Error,
+        };
+        let absent = self.absent.iter().cloned();
+        absent.map(move |problem| Problem { severity, ..problem })
+    }
+}
+
+/// What was found, where that may be an empty text.
+fn or_nothing(text: &str) -> &str {
+    if text.is_empty() { "nothing" } else { text }
 }
 
 /// The pages of a file that another one has to go on from: what they call themselves, and where
@@ -733,5 +765,52 @@ impl Summary {
             };
             sums.any(is_there) || self.all.measure(side) == 0
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+    use crate::settlement::ledger::{State, inspect};
+
+    /// The problems of balances in a report of one kind with this opening amount.
+    fn look(document: [&str; 2], amount: &str) -> (State, Vec<(Severity, String)>) {
+        let [message, report] = document;
+        let balance = |kind: &str, amount: &str| {
+            format!(
+                "<Bal><Tp><CdOrPrtry><Cd>{kind}</Cd></CdOrPrtry></Tp>{amount}\
+                 <Dt><Dt>2026-11-18</Dt></Dt></Bal>"
+            )
+        };
+        let nil = "<Amt Ccy=\"USD\">0.00</Amt><CdtDbtInd>CRDT</CdtDbtInd>";
+        let (opening, closing) = (balance("OPBD", amount), balance("CLBD", nil));
+        let text = format!(
+            "<Document><{message}><GrpHdr><MsgId>M</MsgId></GrpHdr><{report}><Id>S</Id>\
+             <Acct><Id><Othr><Id>1</Id></Othr></Id><Ccy>USD</Ccy></Acct>\
+             {opening}{closing}</{report}></{message}></Document>"
+        );
+        let found = inspect(Box::new(Cursor::new(text.into_bytes())), None, None).unwrap();
+        let of = found.sums.problems.iter().filter(|one| one.field == "Bal/Amt OPBD");
+        (found.state, of.map(|one| (one.severity, one.found.clone())).collect())
+    }
+
+    const RUNNING: [&str; 2] = ["BkToCstmrAcctRpt", "Rpt"];
+    const BOOKED: [&str; 2] = ["BkToCstmrStmt", "Stmt"];
+
+    #[test]
+    fn a_balance_of_nothing_is_absent_from_the_running_day_alone() {
+        let empty = "<Amt Ccy=\"USD\"/><CdtDbtInd/>";
+        let nothing = |severity| vec![(severity, "nothing".to_owned())];
+        assert_eq!(look(RUNNING, empty), (State::Ok, nothing(Severity::Warning)));
+        let refused = (State::Quarantined, nothing(Severity::Error));
+        assert_eq!(look(BOOKED, empty), refused);
+        // One that says which way it went was meant.
+        let way = "<Amt Ccy=\"USD\"/><CdtDbtInd>DBIT</CdtDbtInd>";
+        assert_eq!(look(RUNNING, way), refused);
+        let (state, problems) = look(RUNNING, "<Amt Ccy=\"USD\">x</Amt><CdtDbtInd/>");
+        let expected = vec![(Severity::Error, "x".to_owned())];
+        assert_eq!((state, problems), (State::Quarantined, expected));
     }
 }

@@ -38,6 +38,11 @@ const TAGS: [&str; 24] = [
 /// The fields that hold a figure and nothing behind it.
 const FIGURES: [&str; 7] = ["62", "62F", "62M", "64", "65", "90D", "90C"];
 
+/// What stands in place of the hyphen of `-}` where a message went through a word processor or a
+/// PDF. ING's own sample has the first, a soft hyphen, and is copied widely.
+const DASHES: [char; 8] =
+    ['\u{ad}', '\u{2010}', '\u{2011}', '\u{2012}', '\u{2013}', '\u{2014}', '\u{2015}', '\u{2212}'];
+
 /// Lines after a lone `-`, kept until it is known whether they are text or an envelope.
 const AFTER_DASH: usize = 50;
 
@@ -264,6 +269,13 @@ fn split_tag(row: &str) -> Option<(&str, &str)> {
     TAGS.contains(&tag).then_some((tag, rest))
 }
 
+/// What stands behind an end of a message that has another dash, or none.
+fn behind_odd_end(row: &str) -> Option<&str> {
+    let row = row.trim();
+    let rest = row.strip_prefix(DASHES).unwrap_or(row).strip_prefix('}')?;
+    (rest.is_empty() || rest.starts_with('{')).then_some(rest)
+}
+
 impl Mt940 {
     fn problem(&mut self, problem: Problem) {
         self.items.push_back(problem.into());
@@ -274,6 +286,11 @@ impl Mt940 {
         // The end of a message may stand behind any row of it.
         if row.contains("-}") {
             self.block = None;
+        }
+        if let Some(rest) = behind_odd_end(row).filter(|_| self.is_closed()) {
+            self.block = None;
+            self.envelope(&format!("-}}{rest}"));
+            return;
         }
         let field = split_tag(row.trim_start()).filter(|(tag, rest)| !self.is_time(tag, rest));
         if let Some((tag, rest)) = field {
@@ -305,6 +322,16 @@ impl Mt940 {
         if let Some(field) = self.field.as_mut().filter(|field| field.rows.len() < FIELD_LINES) {
             field.rows.push(row.to_owned());
         }
+    }
+
+    /// Whether a message with an envelope has told its last figures: only its end is to come.
+    fn is_closed(&self) -> bool {
+        let is_figure = |field: &Field| FIGURES.contains(&field.tag.as_str());
+        let has_figure = self.field.as_ref().is_some_and(is_figure);
+        let is_told = self.open.as_ref().is_some_and(|open| open.closing.is_some());
+        // A page that goes on has the balance of the one before it, and entries.
+        let in_entry = self.entry.is_some() || self.field.as_ref().is_some_and(|f| f.tag == "61");
+        self.block.is_some() && (has_figure || is_told && !in_entry)
     }
 
     /// `2026-11-19T16` ends a row of text and `:20:37` begins the next: a time, and no field.
@@ -1143,5 +1170,56 @@ mod tests {
         let problems = vec![(5, Severity::Warning), (5, Severity::Error)];
         let found = look(&format!("{TEXT}{OUT}{TEXT}{OUT}"), "20,00");
         assert_eq!(found, (State::Quarantined, problems));
+    }
+
+    /// Messages in envelopes, of an in and of an out, each with this end.
+    fn in_envelopes(end: &str) -> (State, i128, Vec<String>) {
+        let head = "{1:F01X}{2:I940X}{4:\n:20:X\n:25:NL69INGB0123456789EUR\n";
+        let text = format!(
+            "{head}:28C:1\n:60F:C140219EUR10,00\n:61:1402200220C1,56NTRFEREF\n\
+             :86:/REMI/A }} B/\n}}\n:62F:C140220EUR11,56\n{end}\n\
+             {head}:28C:2\n:60F:C140220EUR11,56\n:61:1402210221C2,00NTRFEREF\n\
+             :62F:C140221EUR13,56\n:86:/SUM/0/1/\n{end}\n"
+        );
+        let found = inspect(Box::new(Cursor::new(text.into_bytes())), None, None).unwrap();
+        let booked = found.sums.booked.values().next().unwrap();
+        let fields = found.sums.problems.iter().map(|problem| problem.field.clone());
+        (found.state, booked.credit_minor, fields.collect())
+    }
+
+    #[test]
+    fn a_message_ends_in_any_dash_or_none_behind_its_closing_balance() {
+        let good = (State::Ok, 356, Vec::new());
+        for end in
+            ["-}", "}", "\u{ad}}", "\u{2013}}", "\u{2212}}", " \u{ad}}", "\u{ad}}{5:{CHK:1}}"]
+        {
+            assert_eq!(in_envelopes(end), good, "{end:?}");
+        }
+        let cut = (State::Quarantined, 356, vec!["{4:".to_owned()]);
+        for end in ["", "\u{ad}", "x}", "}x"] {
+            assert_eq!(in_envelopes(end), cut, "{end:?}");
+        }
+    }
+
+    #[test]
+    fn a_brace_before_the_closing_balance_ends_nothing() {
+        let text = "{1:F01X}{2:I940X}{4:\n:20:X\n:25:123456789\n:28C:1\n\
+                    :60F:C260101EUR100,00\n:61:2601020102D40,00NTRFNONREF\n:86:A\n}\n";
+        let found = inspect(Box::new(Cursor::new(text.as_bytes().to_vec())), None, None).unwrap();
+        assert_eq!(found.state, State::Quarantined);
+        assert!(found.sums.problems.iter().any(|problem| problem.field == "{4:"));
+    }
+
+    #[test]
+    fn a_brace_in_a_text_of_the_next_page_ends_nothing() {
+        let head = "{1:F01X}{2:I940X}{4:\n:20:X\n:25:123456789\n:28C:1";
+        let text = format!(
+            "{head}/1\n:60F:C260101EUR100,00\n{OUT}{TEXT}:62M:C260102EUR60,00\n\u{ad}}}\n\
+             {head}/2\n:60M:C260102EUR60,00\n{OUT}{TEXT}}}\n{OUT}{TEXT}\
+             :62F:D260102EUR20,00\n\u{ad}}}\n"
+        );
+        let found = inspect(Box::new(Cursor::new(text.into_bytes())), None, None).unwrap();
+        assert_eq!(found.state, State::Ok, "{:?}", found.sums.problems);
+        assert_eq!((found.sums.entries, found.sums.statements.len()), (3, 1));
     }
 }

@@ -1,12 +1,16 @@
 //! PayPal's activity download and the statement of its account: a row for each transaction, with
-//! gross, fee, net and the balance of its currency behind it, in English, Spanish, German or
-//! Slovak.
+//! gross, fee, net and the balance of its currency behind it, in English, Spanish, German, Slovak,
+//! Italian, French, Dutch or Polish; in English that of a personal account, too, which calls them
+//! amount, fees and total, or has the amount alone.
 //!
 //! Signs are the file's: gross and fee are net on every row. Whether a row moved money is told by
 //! its balance and not by its status: withdrawals that are `Pending` left the account, and holds
 //! that are `Completed` did not. So rows come the oldest first, each balance is the one before it
-//! of the same currency and the net, and a row without a balance is pending. What a row is, its
-//! words say in English alone; in other languages it is an adjustment, which decides nothing.
+//! of the same currency and the net, and a row without a balance is pending. So is one behind which
+//! the balance is as before, where its words say so too: some downloads show both rows of a payment
+//! and of the card that paid it with the balance behind the two. A personal download without
+//! balances is refused, since its holds look like payments. What a row is, its words say in
+//! English alone; in other languages it is an adjustment, which decides nothing.
 
 use std::collections::BTreeMap;
 
@@ -26,26 +30,100 @@ use crate::settlement::text::Source;
 
 type Names = &'static [&'static str];
 
-const DATE: Names = &["date", "fecha", "datum", "dátum"];
-const ZONE: Names = &["timezone", "time zone", "zona horaria", "zeitzone", "časové pásmo"];
-const CURRENCY: Names = &["currency", "divisa", "währung", "mena"];
-const GROSS: Names = &["gross", "bruto", "brutto"];
-const FEE: Names = &["fee", "comisión", "gebühr", "entgelt", "poplatok"];
+const DATE: Names = &["date", "fecha", "datum", "dátum", "data"];
+const ZONE: Names = &[
+    "timezone",
+    "time zone",
+    "zona horaria",
+    "zeitzone",
+    "časové pásmo",
+    "fuso orario",
+    "fuseau horaire",
+    "tijdzone",
+    "strefa czasowa",
+];
+const CURRENCY: Names = &["currency", "divisa", "währung", "mena", "valuta", "devise", "waluta"];
+const GROSS: Names = &["gross", "bruto", "brutto", "lordo", "avant commission"];
+const FEE: Names = &[
+    "fee",
+    "comisión",
+    "gebühr",
+    "entgelt",
+    "poplatok",
+    "tariffa",
+    "commission",
+    "kosten",
+    "opłata",
+];
 const NET: Names = &["net", "neto", "netto"];
-const BALANCE: Names = &["balance", "saldo", "guthaben", "zostatok"];
-const ID: Names = &["transaction id", "id de transacción", "transaktionscode", "id transakcie"];
+const BALANCE: Names = &["balance", "saldo", "guthaben", "zostatok", "solde"];
+const ID: Names = &[
+    "transaction id",
+    "id de transacción",
+    "transaktionscode",
+    "id transakcie",
+    "codice transazione",
+    "numéro de transaction",
+    "transactiereferentie",
+    "transactie id",
+    "numer transakcji",
+];
 
 /// All of these are there.
 const NEEDED: [Names; 8] = [DATE, ZONE, CURRENCY, GROSS, FEE, NET, BALANCE, ID];
 
-const KIND: Names = &["type", "description", "tipo", "descripción", "typ", "beschreibung"];
-const STATUS: Names = &["status", "estado", "stav"];
+/// All of these are there in the download of a personal account, and so are fees and total, or
+/// neither of them.
+const PERSONAL: &[&str] = &["date", "name", "type", "status", "currency", "amount", "receipt id"];
+
+const AMOUNT: Names = &["amount"];
+const FEES: Names = &["fees"];
+const TOTAL: Names = &["total"];
+
+const KIND: Names = &[
+    "type",
+    "description",
+    "tipo",
+    "descripción",
+    "typ",
+    "beschreibung",
+    "descrizione",
+    "omschrijving",
+    "opis",
+];
+const STATUS: Names = &["status", "estado", "stav", "stato", "état"];
 const INVOICE: Names =
     &["invoice number", "invoice id", "id de factura", "rechnungsnummer", "číslo faktúry"];
-const ORIGINAL: Names = &["reference txn id", "id de referencia de trans"];
+const ORIGINAL: Names =
+    &["reference txn id", "id de referencia de trans", "codice transazione di riferimento"];
 
 /// Words for what is done; a statement has no column of them.
-const DONE: [&str; 6] = ["", "completed", "completado", "completada", "abgeschlossen", "dokončené"];
+const DONE: [&str; 9] = [
+    "",
+    "completed",
+    "completado",
+    "completada",
+    "completata",
+    "abgeschlossen",
+    "dokončené",
+    "terminé",
+    "voltooid",
+];
+
+/// Words for what is not done yet. Another word says nothing of a balance that stays.
+const PENDING: [&str; 2] = ["pending", "en attente"];
+
+/// Words in the kind of a row that keeps money aside, or lets it go.
+const HOLDS: [&str; 2] = ["hold", "authorization"];
+
+/// Words in the kind of a row that may take all that a currency held.
+const EMPTIES: [&str; 2] = ["conversion", "withdrawal"];
+
+/// The kind of a row that asks whether money is there: it is never moved by that.
+const AUTHORIZATION: &str = "general authorization";
+
+/// What a balance is for.
+const SHOWN_BY: &str = "a balance behind each row, that shows which of them moved money";
 
 /// So many rows of the head are looked at for marks.
 const ROWS: usize = 2_000;
@@ -54,8 +132,26 @@ const ROWS: usize = 2_000;
 const LONG: usize = 32 * 1024;
 
 fn is_activity(names: &[String]) -> bool {
+    is_long(names) || sheet::has(names, PERSONAL)
+}
+
+/// With gross, fee and net.
+fn is_long(names: &[String]) -> bool {
     let is_there = |own: &Names| own.iter().any(|name| sheet::has(names, &[*name]));
     NEEDED.iter().all(is_there)
+}
+
+/// Where the gross stands, and fee and net, where there are any.
+fn amounts_of(layout: &Layout) -> Result<(usize, Option<[usize; 2]>), Problem> {
+    if is_long(&layout.names) {
+        return Ok((need(layout, GROSS)?, Some([need(layout, FEE)?, need(layout, NET)?])));
+    }
+    let is_bare = layout.column(FEES).is_none() && layout.column(TOTAL).is_none();
+    let rest = match is_bare {
+        true => None,
+        false => Some([need(layout, FEES)?, need(layout, TOTAL)?]),
+    };
+    Ok((need(layout, AMOUNT)?, rest))
 }
 
 /// The download, by its columns.
@@ -105,8 +201,9 @@ impl Marks {
         if head.len() > LONG {
             rows.pop();
         }
-        let amounts: Vec<usize> =
-            [GROSS, FEE, NET, BALANCE].iter().filter_map(|names| layout.column(names)).collect();
+        let Ok((gross, rest)) = amounts_of(&layout) else { return marks };
+        let mut amounts = vec![gross];
+        amounts.extend(rest.into_iter().flatten().chain(layout.column(BALANCE)));
         for row in rows.iter().skip(layout.above.saturating_add(1)) {
             let texts = amounts.iter().filter_map(|at| row.get(*at));
             texts.for_each(|text| marks.decimal.add(decimal_of(text)));
@@ -122,22 +219,35 @@ struct Activity {
     order: Order,
     numerals: Numerals,
     currency: usize,
-    /// Gross, fee, net.
-    amounts: [usize; 3],
+    gross: usize,
+    /// Fee and net.
+    rest: Option<[usize; 2]>,
     balance: usize,
     impact: Option<usize>,
-    id: usize,
+    /// The short download of a personal account has none.
+    id: Option<usize>,
     kind: Option<usize>,
     status: Option<usize>,
     invoice: Option<usize>,
     original: Option<usize>,
     balances: BTreeMap<Currency, i64>,
+    /// The line of a row that is done, and shows no balance.
+    unshown: Option<u64>,
     /// A balance was another one than what moved makes it.
     broken: bool,
     undated: bool,
     once: Once,
     proven: Proven,
     layout: Layout,
+}
+
+fn has_word(kind: &str, words: &[&str]) -> bool {
+    kind.split_whitespace().any(|own| words.iter().any(|word| own.eq_ignore_ascii_case(word)))
+}
+
+/// Whether a row's kind says that money is kept aside, or let go.
+fn is_hold(kind: &str) -> bool {
+    has_word(kind, &HOLDS)
 }
 
 fn need(layout: &Layout, names: Names) -> Result<usize, Problem> {
@@ -159,20 +269,26 @@ impl Activity {
             Shown::One(order) => order,
             Shown::Nothing | Shown::Several => Order::Unknown,
         };
+        let (gross, rest) = amounts_of(&layout)?;
+        let found = "no column of one";
+        let balance = layout.column(BALANCE);
+        let balance = balance.ok_or_else(|| Problem::error(1, "balance", SHOWN_BY, found))?;
         Ok(Self {
             date: need(&layout, DATE)?,
             order,
             numerals,
             currency: need(&layout, CURRENCY)?,
-            amounts: [need(&layout, GROSS)?, need(&layout, FEE)?, need(&layout, NET)?],
-            balance: need(&layout, BALANCE)?,
+            gross,
+            rest,
+            balance,
             impact: layout.column(&["balance impact"]),
-            id: need(&layout, ID)?,
+            id: layout.column(ID),
             kind: layout.column(KIND),
             status: layout.column(STATUS),
             invoice: layout.column(INVOICE),
             original: layout.column(ORIGINAL),
             balances: BTreeMap::new(),
+            unshown: None,
             broken: false,
             undated: false,
             once: Once::default(),
@@ -188,13 +304,22 @@ impl Activity {
         read.map_err(|refused| refused.at(row.line, name, text, currency))
     }
 
-    /// Gross, fee and net.
+    /// Gross, fee and net. A fee that the file does not tell is none, as its balances show.
     fn amounts(&self, row: &Row<'_>, currency: Currency) -> Result<[i64; 3], Problem> {
-        let [gross, fee, net] = self.amounts.map(|at| self.read(row, at, currency));
-        Ok([gross?, fee?, net?])
+        let gross = self.read(row, self.gross, currency)?;
+        let Some(rest) = self.rest else { return Ok([gross, 0, gross]) };
+        let [fee, net] = rest.map(|at| self.read(row, at, currency));
+        Ok([gross, fee?, net?])
     }
 
     fn check(&mut self, row: &Row<'_>, minor: [i64; 3], currency: Currency, out: &mut Out) {
+        if self.rest.is_none() {
+            // Its balance alone says something of it; one that does not hold was told.
+            if !row.get(self.balance).is_empty() {
+                self.proven.row(true);
+            }
+            return;
+        }
         let [gross, fee, net] = minor;
         let expected = i128::from(gross).saturating_add(i128::from(fee));
         let holds = expected == i128::from(net);
@@ -206,8 +331,20 @@ impl Activity {
         }
     }
 
-    /// Whether the row moved its net, by the balance behind it. Of the first row of a currency no
-    /// balance shows it, and its status must.
+    fn is_done(&self, row: &Row<'_>) -> bool {
+        DONE.contains(&row.maybe(self.status).to_lowercase().as_str())
+    }
+
+    /// Whether the row's words say that it moved nothing, as a balance does that stays: not where
+    /// it may have paid another row, and the balance is that behind both.
+    fn is_still(&self, row: &Row<'_>, net: i64) -> bool {
+        let kind = row.maybe(self.kind);
+        let is_pending = PENDING.contains(&row.maybe(self.status).to_lowercase().as_str());
+        let is_payment = kinds::paypal_activity(kind, Direction::Credit) == LineKind::Payment;
+        is_hold(kind) || is_pending && (net < 0 || is_payment)
+    }
+
+    /// Whether the row moved its net, by the balance behind it.
     fn moved(
         &mut self,
         row: &Row<'_>,
@@ -217,17 +354,17 @@ impl Activity {
     ) -> Result<bool, Problem> {
         let is_memo = row.maybe(self.impact).eq_ignore_ascii_case("memo");
         if row.get(self.balance).is_empty() || is_memo {
+            let is_done = self.is_done(row) && !is_memo && !is_hold(row.maybe(self.kind));
+            self.unshown = self.unshown.or((is_done && net != 0).then_some(row.line));
             return Ok(false);
         }
         let balance = self.read(row, self.balance, currency)?;
         let Some(before) = self.balances.insert(currency, balance) else {
-            let status = row.maybe(self.status);
-            if DONE.contains(&status.to_lowercase().as_str()) {
-                return Ok(true);
-            }
-            let expected = format!("a word for what is done, in the first row of {currency}");
-            return Err(Problem::error(row.line, "status", expected, status));
+            return self.first_moved(row, [net, balance], currency);
         };
+        if net != 0 && balance == before && self.is_still(row, net) {
+            return Ok(false);
+        }
         let after = i128::from(before).saturating_add(i128::from(net));
         let holds = after == i128::from(balance);
         if !holds && !std::mem::replace(&mut self.broken, true) {
@@ -237,6 +374,48 @@ impl Activity {
             out.push(Problem::error(row.line, "balance", expected, found));
         }
         Ok(true)
+    }
+
+    /// Whether the first row of a currency moved its net. No balance before it shows that, and its
+    /// words must; nor what a fee took that is not told, unless the account held nothing. A payment
+    /// in a further currency that leaves nothing is one whose conversion is not in the file, or has
+    /// the balance behind both.
+    fn first_moved(
+        &self,
+        row: &Row<'_>,
+        [net, balance]: [i64; 2],
+        currency: Currency,
+    ) -> Result<bool, Problem> {
+        let kind = row.maybe(self.kind);
+        let is_asked = kind.eq_ignore_ascii_case(AUTHORIZATION);
+        let is_from_nil = net == balance;
+        if is_asked && (net == 0 || !is_from_nil) {
+            return Ok(false);
+        }
+        if !is_asked && !self.is_done(row) {
+            let expected = format!("a word for what is done, in the first row of {currency}");
+            return Err(Problem::error(row.line, "status", expected, row.maybe(self.status)));
+        }
+        let is_further = self.balances.len() > 1;
+        let is_drained = is_further && net < 0 && balance == 0 && !has_word(kind, &EMPTIES);
+        let is_open = is_drained || is_hold(kind) || self.rest.is_none();
+        if is_asked || !is_from_nil && is_open {
+            let expected = format!("one that shows what the first row of {currency} moved");
+            return Err(Problem::error(row.line, "balance", expected, row.get(self.balance)));
+        }
+        Ok(true)
+    }
+
+    /// The row's id. Without one it is known by its moment and the balance behind it: else rows
+    /// that two downloads have would count twice.
+    fn id(&self, row: &Row<'_>) -> String {
+        if let Some(at) = self.id {
+            return row.get(at).to_owned();
+        }
+        let (time, zone) = (self.layout.column(&["time"]), self.layout.column(ZONE));
+        let moment = [row.get(self.date), row.maybe(time), row.maybe(zone)].join(" ");
+        let money = [self.gross, self.balance, self.currency].map(|at| row.get(at)).join(" ");
+        format!("{moment} {money}")
     }
 
     /// The day, where it could not be two.
@@ -262,20 +441,24 @@ impl Report for Activity {
         let minor @ [gross, fee, net] = self.amounts(row, currency)?;
         let moved = self.moved(row, net, currency, out)?;
         self.check(row, minor, currency, out);
-        let (id, booked_on) = (row.get(self.id), self.day(row, out));
-        out.extend(self.once.note(row.line, "transaction id", id, &[]));
+        let (id, booked_on) = (self.id(row), self.day(row, out));
+        // A hold is told again, under its id, once it is over.
+        let own = row.maybe(self.id.filter(|_| moved || !is_hold(row.maybe(self.kind))));
+        out.extend(self.once.note(row.line, "transaction id", own, &[]));
         let (mut entry, mut line) = out.entry(row, net, currency);
         entry.status = if moved { EntryStatus::Booked } else { EntryStatus::Pending };
         entry.type_code = some(row.maybe(self.kind));
         entry.booked_on = booked_on;
         line.kind = kinds::paypal_activity(row.maybe(self.kind), entry.direction);
         entry.reversal = matches!(line.kind, LineKind::Return | LineKind::Chargeback);
-        line.gross = money(gross, currency);
-        line.fee = money(fee.saturating_neg(), currency);
+        if self.rest.is_some() {
+            line.gross = money(gross, currency);
+            line.fee = money(fee.saturating_neg(), currency);
+        }
         line.net = money(net, currency);
         line.tag(TagKind::OrderId, row.maybe(self.invoice));
-        line.tag(TagKind::TransactionId, id);
-        line.psp_reference = some(id);
+        line.tag(TagKind::TransactionId, &id);
+        line.psp_reference = self.id.and_then(|_own| some(&id));
         if entry.direction == Direction::Debit {
             line.original_reference = some(row.maybe(self.original));
         }
@@ -299,14 +482,19 @@ impl Report for Activity {
         } else if at == self.date {
             Last::Day
         } else {
-            let is_reference = at == self.id || is(self.invoice) || is(self.original);
+            let is_reference = is(self.id) || is(self.invoice) || is(self.original);
             Some(Last::Other).filter(|_| is_reference)?
         };
         Some((last, 0))
     }
 
     fn end(&mut self, line: u64, out: &mut Out) {
-        let tie = if self.broken { Tie::Declared(false) } else { self.proven.tie() };
+        let unshown = self.unshown.filter(|_| self.balances.is_empty());
+        if let Some(line) = unshown {
+            out.push(Problem::error(line, "balance", SHOWN_BY, "none in the whole file"));
+        }
+        let is_broken = self.broken || unshown.is_some();
+        let tie = if is_broken { Tie::Declared(false) } else { self.proven.tie() };
         out.end(StatementEnd { line, tie, ..StatementEnd::default() });
     }
 }
@@ -397,5 +585,206 @@ mod tests {
             row("10/14/2026", "Completed", ["1,00", "0,00", "1,00"], "T2", "1207,60"),
         ));
         assert_eq!((found.state, found.sums.entries), (State::Quarantined, 0));
+    }
+
+    /// The sums of credits and debits in the one currency of a file that ties and is read.
+    fn sums(text: String) -> (i128, i128) {
+        let found = look(text);
+        let problems = &found.sums.problems;
+        assert_eq!(found.format, Some(Format::PayPalActivity));
+        assert_eq!(found.state, State::Ok, "{problems:?}");
+        assert!(found.sums.statements.iter().all(|one| one.ties == Some(true)));
+        let booked = found.sums.booked.values().next().unwrap();
+        (booked.credit_minor, booked.debit_minor)
+    }
+
+    #[test]
+    fn italian_french_dutch_and_polish_are_read() {
+        for (names, done) in [
+            (
+                "Data,Orario,Fuso orario,Nome,Tipo,Stato,Valuta,Lordo,Tariffa,Netto,Saldo,\
+                 Codice transazione",
+                "Completata",
+            ),
+            (
+                "Date,Heure,Fuseau horaire,Nom,Type,État,Devise,Avant commission,Commission,Net,\
+                 Solde,Numéro de transaction",
+                "Terminé",
+            ),
+            (
+                "Datum,Tijd,Tijdzone,Naam,Type,Status,Valuta,Bruto,Kosten,Netto,Saldo,\
+                 Transactie-ID",
+                "Voltooid",
+            ),
+            (
+                "Datum,Tijd,Tijdzone,Naam,Omschrijving,,Valuta,Bruto,Kosten,Netto,Saldo,\
+                 Transactiereferentie",
+                "",
+            ),
+            (
+                "Data,Godzina,Strefa czasowa,Nazwa,Opis,,Waluta,Brutto,Opłata,Netto,Saldo,\
+                 Numer transakcji",
+                "",
+            ),
+        ] {
+            let rows = format!(
+                "{names}\n13/10/2026,10:02:11,CET,A,x,{done},EUR,\"1.012,00\",\"-0,77\",\
+                 \"1.011,23\",\"1.111,23\",T1\n\
+                 14/10/2026,09:00:00,CET,B,x,{done},EUR,\"-76,50\",\"0,00\",\"-76,50\",\
+                 \"1.034,73\",T2\n"
+            );
+            assert_eq!(sums(rows), (101_123, 7_650), "{names}");
+        }
+    }
+
+    const FULL: &str = "Date,Time,TimeZone,Name,Type,Status,Currency,Amount,Fees,Total,\
+                        Exchange Rate,Receipt ID,Balance,Transaction ID,Item Title\n";
+
+    /// A row of a personal account: its kind, status, amount, fee, total and balance.
+    fn full(id: u32, what: [&str; 2], of: [&str; 4]) -> String {
+        let ([kind, status], [amount, fee, total, balance]) = (what, of);
+        format!(
+            "04/29/2021,09:23:28,EDT,X,{kind},{status},USD,{amount},{fee},{total},,,{balance},\
+             T{id},\n"
+        )
+    }
+
+    #[test]
+    fn amount_fees_and_total_are_gross_fee_and_net() {
+        let found = look(format!(
+            "{FULL}{}{}",
+            full(1, ["Mobile Payment", "Completed"], ["24.00", "-1.00", "23.00", "23.00"]),
+            full(2, ["General Withdrawal", "Completed"], ["-20.00", "0.00", "-20.00", "3.00"]),
+        ));
+        assert_eq!((found.format, found.state), (Some(Format::PayPalActivity), State::Ok));
+        let booked = found.sums.booked.values().next().unwrap();
+        assert_eq!((booked.credit_minor, booked.debit_minor), (2_300, 2_000));
+        let not_net =
+            full(1, ["Mobile Payment", "Completed"], ["24.00", "-1.00", "24.00", "24.00"]);
+        assert_eq!(look(format!("{FULL}{not_net}")).state, State::Quarantined);
+    }
+
+    #[test]
+    fn holds_and_what_is_pending_leave_the_balance_as_it_was() {
+        let out = |balance| ["-184.30", "0.00", "-184.30", balance];
+        let back = |balance| ["184.30", "0.00", "184.30", balance];
+        let found = look(format!(
+            "{FULL}{}{}{}{}{}{}{}",
+            full(1, ["General Authorization", "Pending"], out("0.00")),
+            full(2, ["Account Hold for Open Authorization", "Pending"], out("0.00")),
+            full(3, ["Express Checkout Payment", "Completed"], out("-184.30")),
+            full(4, ["Bank Deposit to PP Account", "Pending"], back("0.00")),
+            full(5, ["Reversal of General Account Hold", "Completed"], back("0.00")),
+            full(1, ["General Authorization", "Completed"], out("0.00")),
+            full(7, ["Mobile Payment", "Pending"], out("0.00")),
+        ));
+        assert_eq!((found.state, found.sums.problems_total), (State::Ok, 0));
+        let booked = found.sums.booked.values().next().unwrap();
+        assert_eq!((booked.credit_minor, booked.debit_minor), (18_430, 18_430));
+        assert_eq!(found.sums.statuses.get(&EntryStatus::Pending), Some(&5));
+    }
+
+    #[test]
+    fn a_balance_that_stays_without_a_word_for_it_is_told() {
+        // Both rows show the balance behind the two.
+        for status in ["Completed", "Pending"] {
+            let found = look(format!(
+                "{FULL}{}{}",
+                full(1, ["Website Payment", "Completed"], ["-10.99", "0.00", "-10.99", "0.00"]),
+                full(2, ["General Card Deposit", status], ["10.99", "0.00", "10.99", "0.00"]),
+            ));
+            assert_eq!(found.state, State::Quarantined, "{status}");
+        }
+    }
+
+    #[test]
+    fn what_a_first_row_moved_must_be_shown() {
+        let of = |balance| ["-52.62", "0.00", "-52.62", balance];
+        let next = full(2, ["General Withdrawal", "Completed"], ["-5.00", "0.00", "-5.00", "0.00"]);
+        let state = |kind, balance| {
+            let first = full(1, [kind, "Completed"], of(balance));
+            look(format!("{FULL}{first}{next}")).state
+        };
+        assert_eq!(state("General Authorization", "5.00"), State::Ok);
+        assert_eq!(state("Account Hold for Open Authorization", "5.00"), State::Quarantined);
+        assert_eq!(state("Website Payment", "5.00"), State::Ok);
+        let found = look(format!(
+            "{FULL}{}",
+            full(1, ["General Authorization", "Completed"], of("-52.62"))
+        ));
+        assert_eq!((found.state, found.sums.entries), (State::Quarantined, 0));
+    }
+
+    #[test]
+    fn a_payment_that_leaves_nothing_of_a_further_currency_is_told() {
+        let state = |kind: &str, euros: &str| {
+            let first = full(1, ["Mobile Payment", "Completed"], ["5.00", "0.00", "5.00", "5.00"]);
+            let next = full(2, [kind, "Completed"], ["-10.00", "0.00", "-10.00", euros]);
+            look(format!("{FULL}{first}{}", next.replace("USD", "EUR"))).state
+        };
+        assert_eq!(state("Website Payment", "0.00"), State::Quarantined);
+        assert_eq!(state("Website Payment", "-10.00"), State::Ok);
+        assert_eq!(state("Website Payment", "1.00"), State::Ok);
+        assert_eq!(state("General Currency Conversion", "0.00"), State::Ok);
+    }
+
+    const SHORT: &str = "Date,Time,TimeZone,Name,Type,Status,Currency,Amount,Receipt ID,Balance\n";
+
+    fn short(time: &str, kind: &str, amount: &str, balance: &str) -> String {
+        format!("01/31/2024,{time},EST,X,{kind},Completed,USD,{amount},,{balance}\n")
+    }
+
+    #[test]
+    fn an_amount_without_a_fee_is_proven_by_its_balance() {
+        let deposit = short("11:24:55", "General Card Deposit", "353.97", "0.00");
+        let text = format!(
+            "{SHORT}{}{deposit}{}{}",
+            short("11:24:54", "Express Checkout Payment", "-353.97", "-353.97"),
+            short("12:00:00", "General Authorization", "-9.00", "0.00"),
+            short("12:00:00", "Mobile Payment", "20.00", "20.00"),
+        );
+        assert_eq!(sums(text), (37_397, 35_397));
+        // A fee that is not told, in a row and in the first one.
+        let fee = short("12:00:00", "Mobile Payment", "20.00", "19.42");
+        let first = short("11:24:54", "Express Checkout Payment", "-353.97", "-353.97");
+        for rows in [format!("{first}{deposit}{fee}"), fee] {
+            assert_eq!(look(format!("{SHORT}{rows}")).state, State::Quarantined, "{rows}");
+        }
+    }
+
+    #[test]
+    fn a_row_without_an_id_is_known_by_its_moment_and_its_balance() {
+        let id = |balance| {
+            let row = short("11:24:54", "Express Checkout Payment", "-353.97", balance);
+            let input = Box::new(Cursor::new(format!("{SHORT}{row}").into_bytes()));
+            let mut parse = open(Source::open(input, None).unwrap());
+            while let Some(item) = parse.next().unwrap() {
+                if let crate::settlement::Item::Line(line) = item {
+                    assert!(line.psp_reference.is_none(), "PayPal says none");
+                    let own = line.tags.into_iter().find(|of| of.kind == TagKind::TransactionId);
+                    return own.map(|of| of.text);
+                }
+            }
+            None
+        };
+        assert_eq!(id("-353.97").as_deref(), Some("01/31/2024 11:24:54 EST -353.97 -353.97 USD"));
+    }
+
+    #[test]
+    fn a_personal_download_without_balances_is_refused() {
+        let row = |balance: &str| {
+            full(1, ["Website Payment", "Completed"], ["-17.99", "0", "-17.99", balance])
+        };
+        let empty = format!("{FULL}{}", row(""));
+        let without = [FULL, &row("")].concat().replace("Balance,", "").replace(",,,,T1", ",,,T1");
+        let short = "Date,Name,Type,Status,Currency,Amount,Receipt ID,Transaction ID\n\
+                     01/25/2026,X,Mobile Payment,Completed,USD,-4.50,,T1\n";
+        for text in [empty, without, short.to_owned()] {
+            let found = look(text.clone());
+            assert_eq!(found.format, Some(Format::PayPalActivity), "{text}");
+            assert_eq!(found.state, State::Quarantined, "{text}");
+            assert!(found.sums.booked.values().all(|one| one.debit_minor == 0), "{text}");
+            assert!(found.sums.problems.iter().any(|one| one.expected == SHOWN_BY), "{text}");
+        }
     }
 }

@@ -32,11 +32,26 @@ const ITEMISED: &[&str] =
 const HISTORY: &[&str] =
     &["id", "type", "source", "amount", "fee", "net", "currency", "created utc"];
 
+/// The dashboard's list of payouts: each is money that leaves the balance, and its sign and its fee
+/// are those of what it paid out.
+const LIST: &[&str] = &["id", "amount", "currency", "created utc", "arrival date utc"];
+
+/// Payouts have such ids, and rows of the balance have others.
+const PAYOUT: &str = "po_";
+
+/// What is read in place of a list of payouts.
+const NO_LIST: &str = "a report of the balance: payout reconciliation, or the balance history";
+
 /// Of the report that lists the payouts and not what they paid out.
 const OF_PAYOUTS: &[&str] = &["payout id", "payout status"];
 
 fn is_stripe(names: &[String]) -> bool {
-    sheet::has(names, ITEMISED) || sheet::has(names, HISTORY)
+    sheet::has(names, ITEMISED) || sheet::has(names, HISTORY) || sheet::has(names, LIST)
+}
+
+/// Known so that it is refused: a bank's export would take its payouts for money in.
+fn is_list(layout: &Layout) -> bool {
+    !layout.has(ITEMISED) && layout.has(LIST)
 }
 
 /// Which of the exports it is.
@@ -46,6 +61,7 @@ pub fn recognise(head: &str) -> Option<String> {
         (true, true) => "payout_reconciliation.itemized",
         (true, false) if is_of_payouts(&layout) => "payouts.itemized",
         (true, false) => "balance_change_from_activity.itemized",
+        (false, _) if is_list(&layout) => "payouts",
         (false, _) => "balance_history",
     };
     Some(version.to_owned())
@@ -97,6 +113,9 @@ struct Stripe {
 
 impl Stripe {
     fn new(layout: Layout) -> Result<Self, Problem> {
+        if is_list(&layout) {
+            return Err(Problem::error(1, "header row", NO_LIST, "a list of payouts"));
+        }
         let itemised = layout.has(ITEMISED);
         let gross = layout.need(if itemised { "gross" } else { "amount" })?;
         let named: &[(&str, TagKind)] = &[
@@ -230,6 +249,9 @@ impl Report for Stripe {
             out.begin(row.line, Finality::Final, |_statement| {});
         }
         let transaction = row.maybe(self.transaction);
+        if !self.itemised && transaction.starts_with(PAYOUT) {
+            return Err(Problem::error(row.line, "id", NO_LIST, format!("payout {transaction}")));
+        }
         let twice = self.once.note(row.line, "balance transaction id", transaction, &[]);
         twice.into_iter().for_each(|problem| out.push(problem));
         let currency = currency(row, "currency", row.get(self.currency))?;
@@ -301,6 +323,8 @@ impl Report for Stripe {
 mod tests {
     use std::io::Cursor;
 
+    use super::NO_LIST;
+    use crate::settlement::Format;
     use crate::settlement::ledger::{State, inspect};
 
     const HEADER: &str = "automatic_payout_id,balance_transaction_id,created_utc,currency,gross,\
@@ -349,5 +373,27 @@ mod tests {
         };
         assert_eq!(of("-19.00"), (State::Ok, Some(true)));
         assert_eq!(of("-119.00"), (State::Ok, None));
+    }
+
+    #[test]
+    fn a_list_of_payouts_is_refused() {
+        let fields = "Source,Amount,Fee,Net,Currency,Created (UTC)";
+        let history = format!("id,Type,{fields}");
+        let dashboard =
+            "id,Amount,Created (UTC),Currency,Arrival Date (UTC),Source Type,Status,Description";
+        for (names, row) in [
+            (
+                format!("{history},Arrival Date (UTC),Status"),
+                "po_1,payout,card,20.00,1.00,19.00,usd,2026-02-27 10:00,2026-03-01,in_transit",
+            ),
+            (history, "po_1,payout,card,20.00,1.00,19.00,usd,2026-02-27 10:00"),
+            (dashboard.to_owned(), "po_1,19.00,2026-02-27 10:00,usd,2026-03-01,card,paid,X"),
+        ] {
+            let text = format!("{names}\n{row}\n");
+            let found = inspect(Box::new(Cursor::new(text.into_bytes())), None, None).unwrap();
+            assert_eq!(found.format, Some(Format::Stripe), "{names}");
+            assert_eq!((found.state, found.sums.entries), (State::Quarantined, 0), "{names}");
+            assert!(found.sums.problems.iter().all(|one| one.expected == NO_LIST), "{names}");
+        }
     }
 }

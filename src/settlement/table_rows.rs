@@ -335,6 +335,10 @@ struct Rows {
     /// How many rows are of a kind, by its hash.
     kinds_seen: HashMap<u64, usize>,
     fees: bool,
+    /// Rows with a fee, of chains that are not followed: in equations of balances, and in none.
+    fee_rows: (u64, u64),
+    /// Columns of what may have been taken besides, which only balances can tell.
+    besides: Vec<usize>,
     /// Columns of what was taken besides, and of what both come to.
     taken: Vec<usize>,
     totals: Vec<usize>,
@@ -405,6 +409,8 @@ impl Rows {
             unsigned: None,
             kinds_seen: HashMap::new(),
             fees: false,
+            fee_rows: (0, 0),
+            besides: named(words::may_be_besides),
             taken: named(words::is_fee),
             totals: named(words::is_total),
             sides: named(words::is_other_side),
@@ -672,7 +678,7 @@ impl Rows {
         let (balance, day) =
             (self.read(row, "balance", balance, of)?, self.day(row, self.places.date)?);
         self.statement(row, of, out);
-        self.follow(row.line, (0, None), Some(balance), day);
+        self.follow(row.line, (0, None, false), Some(balance), day);
         Ok(())
     }
 
@@ -879,24 +885,42 @@ impl Rows {
         self.read(row, "balance", text, of).map(Some)
     }
 
-    /// The balance that a row says, after its amount; `kind`: as for [`Chain::add_of`].
+    /// The balance that a row says, after its amount; `kind`: as for [`Chain::add_of`]; `has_fee`:
+    /// as for [`Chain::fee`].
     fn follow(
         &mut self,
         line: u64,
-        (minor, kind): (i64, Option<u64>),
+        (minor, kind, has_fee): (i64, Option<u64>, bool),
         balance: Option<i64>,
         day: Option<NaiveDate>,
     ) {
-        if let Some(chain) = &mut self.chain {
+        let followed = self.open.as_ref().and_then(|open| self.followed.get_mut(open));
+        let chains = self.chain.iter_mut().chain(followed.map(|own| &mut own.chain));
+        for chain in chains {
             chain.add_of(line, minor, balance, kind);
+            chain.fee(balance.is_some(), has_fee);
             chain.day(day);
         }
-        if let Some(open) = &self.open
-            && let Some(Followed { chain, .. }) = self.followed.get_mut(open)
-        {
-            chain.add_of(line, minor, balance, kind);
-            chain.day(day);
-        }
+    }
+
+    /// Whether a fee stands beside the amount that is not taken off it.
+    fn has_fee(&self, row: &Row<'_>, of: Currency) -> bool {
+        let is_some = |at: &usize| {
+            let text = row.get(*at);
+            !text.is_empty() && self.read(row, "fee", text, of).is_ok_and(|minor| minor != 0)
+        };
+        !self.table.less_fee && self.besides.iter().any(is_some)
+    }
+
+    /// Whether no equation of balances holds a fee, and rows have one: within their amounts or
+    /// besides, nothing tells.
+    fn fee_is_open(&self) -> bool {
+        let own = self.followed.values().map(|own| match own.chain.fees() {
+            (held, open) if own.opened => (held.saturating_add(open), 0),
+            fees => fees,
+        });
+        let all: Vec<(u64, u64)> = own.chain([self.fee_rows]).collect();
+        all.iter().all(|(held, _)| *held == 0) && all.iter().any(|(_, open)| *open > 0)
     }
 
     /// Of which kind a row is; none where that tells which way its money went, and where it has
@@ -986,9 +1010,11 @@ impl Rows {
         if let Some(followed) = followed {
             followed.unproven |= !is_proven && chain.as_ref().is_some_and(Chain::ties);
             followed.opened |= is_opened && followed.statements == 1;
-        } else if !is_opened {
-            let alone = chain.as_ref().and_then(Chain::unproven);
-            self.unsigned = self.unsigned.or(alone);
+        } else if let Some(chain) = chain.as_ref().filter(|_| !is_opened) {
+            self.unsigned = self.unsigned.or(chain.unproven());
+            let (held, open) = chain.fees();
+            let own = &mut self.fee_rows;
+            *own = (own.0.saturating_add(held), own.1.saturating_add(open));
         }
         self.proven |= is_proven;
         if let Some(own) = own {
@@ -1509,7 +1535,7 @@ impl Rows {
             let found = "an amount without a sign, which no balance proves";
             out.push(Problem::error(line, "amount", expected, found));
         }
-        if self.table.recognised && self.fees && !self.proven {
+        if self.table.recognised && (self.fees && !self.proven || self.fee_is_open()) {
             let expected = "a balance that shows whether fees are within the amounts; describe \
                             this file as a [[format]]";
             out.push(Problem::error(line, "fee", expected, "fees beside the amounts"));
@@ -1608,7 +1634,8 @@ impl Report for Rows {
         }
         let known = self.balance(row, of, out)?;
         let kind = self.kind(row, minor);
-        self.follow(row.line, (minor, kind), known, booked_on);
+        let has_fee = self.has_fee(row, of);
+        self.follow(row.line, (minor, kind, has_fee), known, booked_on);
         let is_proven = self.chain.as_ref().is_some_and(Chain::proves_last);
         let cut = cut.filter(|_| !(is_proven && matches!(last, Last::Money(_))));
         cut.into_iter().for_each(|problem| out.push(problem));
