@@ -763,9 +763,8 @@ impl Inference<'_> {
             None if sheet::has(&self.layout.names, OF_AN_API) && currency.exponent() > 0 => {
                 return None;
             }
-            None if texts().any(ambiguous) => return None,
-            // Rows without a day, which may be told as pending.
-            None if self.undated(&columns).any(ambiguous) => return None,
+            // Rows without a day, too, which may be told as pending.
+            None if texts().chain(self.undated(&columns)).any(ambiguous) => self.stated_mark()?,
             None => b'.',
         };
         let numerals = Numerals { decimal, grouped: true };
@@ -774,6 +773,15 @@ impl Inference<'_> {
             !matches!(read, Err(crate::settlement::amount::Refused::NotANumber))
         };
         texts().all(reads).then_some(numerals)
+    }
+
+    /// The decimal mark that the balances and sums above the table show.
+    fn stated_mark(&self) -> Option<u8> {
+        let stated = declared(self.head, self.layout).into_iter();
+        let amounts = stated.filter(|own| own.what != Declares::Count);
+        let mut marks = amounts.filter_map(|own| decimal_of(&own.value));
+        let first = marks.next()?;
+        marks.all(|other| other == first).then_some(first)
     }
 
     /// What looks like an amount in these columns of rows without a day.
@@ -1367,6 +1375,21 @@ mod tests {
             ];
             assert_eq!(sums(&text.concat()), ok("EUR", 5_700, 1_150), "{names}");
         }
+    }
+
+    /// Where whole amounts have no decimals, what is stated above the table shows their mark.
+    #[test]
+    fn a_mark_of_thousands_is_told_from_a_decimal_one_by_what_is_stated() {
+        let text = |stated: &str| {
+            format!(
+                "\"Kontostand vom 30.12.2026:\";\"{stated} €\"\n\
+                 \"Buchungsdatum\";\"Verwendungszweck\";\"Betrag (€)\"\n\
+                 \"16.12.26\";\"a\";\"1.000\"\n\"30.09.26\";\"b\";\"-2.000\"\n"
+            )
+        };
+        assert_eq!(sums(&text("3.600,00")), ok("EUR", 100_000, 200_000));
+        assert_eq!(look(&text("3.600")).state, State::UnknownFormat);
+        assert_eq!(look(&text("3600")).state, State::UnknownFormat);
     }
 
     /// The rate stands between what was paid and its currency: that is not the account's.
