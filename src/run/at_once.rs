@@ -4,23 +4,24 @@
 //! Nothing else differs: the same evidence, the same judge, the same transaction. What is not
 //! plainly paid is left to the run's loop, which takes the rows into the work list first.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::decide::decision::Verdict;
 use crate::model::evidence::Answer;
 use crate::model::time::{Instant, later};
-use crate::model::transaction::AccountRef;
+use crate::model::transaction::{AccountRef, Transaction};
 use crate::run::books::{Books, Tell};
 use crate::run::drive::{ask, claim_filter, note};
 use crate::run::error::{Doing, RunError};
 use crate::run::events::Event;
 use crate::run::gather::{Asked, Weighed, check_tag_length};
 use crate::run::mapped::Mapped;
-use crate::run::match_lines::Named;
+use crate::run::match_lines::{Named, Rows};
 use crate::run::read_clock;
 use crate::run::scene::{OpenAccount, Scene};
 use crate::store::driver::Driver;
 use crate::store::files::LinePlace;
+use crate::store::records::Claimed;
 use crate::store::source_table::SourceTable;
 
 /// How many rows may be decided so, and until when: half of what the run may do, so that rows of
@@ -52,6 +53,7 @@ impl AtOnce {
         scene: &'s Scene<'_>,
         account: &str,
         named: &Named,
+        mut named_rows: Rows,
     ) -> Result<Vec<Ready<'s>>, RunError> {
         let (mut all, mut shown) = (Vec::new(), HashSet::new());
         let before = std::mem::take(&mut self.last);
@@ -70,7 +72,8 @@ impl AtOnce {
             }
             let keys = keys_of(rows, before.get(index), room);
             room = room.saturating_sub(keys.len());
-            let (ready, others) = decide_those(scene, table, (name, open), &keys).await?;
+            let own = named_rows.remove(index).unwrap_or_default();
+            let (ready, others) = decide_those(scene, table, (name, open), &keys, own).await?;
             shown.extend(others);
             all.push((*index, ready));
         }
@@ -92,6 +95,16 @@ impl AtOnce {
         self.last.insert(index, keys.collect());
         ready.asked.answered = u64::try_from(ready.rows.len()).unwrap_or(u64::MAX);
         ready
+    }
+
+    /// Leaves out of rows that lines name those that are decided now: nobody looked at them before,
+    /// so that none waits for a look, has a case or was left as it is.
+    pub(super) fn leave_out(&self, named: &mut Named) {
+        for (index, rows) in named {
+            if let Some(taken) = self.last.get(index) {
+                rows.retain(|(key, _)| !taken.contains(key));
+            }
+        }
     }
 
     fn must_end(&self, scene: &Scene<'_>) -> bool {
@@ -146,12 +159,17 @@ async fn decide_those<'s>(
     table: &'s SourceTable,
     (name, open): (&'s str, &'s OpenAccount),
     keys: &[String],
+    mut named: HashMap<String, Transaction>,
 ) -> Result<(Ready<'s>, HashSet<String>), RunError> {
     let now = read_clock(scene.db, scene.options).await.doing("reading the database's clock")?;
     scene.clock.set(now);
-    let rows = scene.db.new_rows(table, &claim_filter(scene, now), keys, now).await;
-    let mut rows = rows.doing("reading new rows that files name")?;
-    rows.retain(|one| matches!(&one.row.account, AccountRef::Known(own) if own == name));
+    let new = scene.db.new_among(table, &claim_filter(scene, now), keys).await;
+    let new = new.doing("reading new rows that files name")?;
+    let is_its = |row: &Transaction| {
+        row.processing && matches!(&row.account, AccountRef::Known(own) if own == name)
+    };
+    let rows = new.iter().filter_map(|key| named.remove(key)).filter(is_its);
+    let mut rows: Vec<Claimed> = rows.map(|row| Claimed::unleased(row, now)).collect();
     let tag_max = open.account.facts().tag_max;
     rows.iter_mut().for_each(|row| check_tag_length(row, tag_max));
     let nothing = Mapped::new();

@@ -85,6 +85,9 @@ pub type Again = BTreeMap<usize, Vec<String>>;
 /// Rows by table: keys, each with a line that names it.
 pub(super) type Named = BTreeMap<usize, Vec<(String, LinePlace)>>;
 
+/// Rows by table and key.
+pub(super) type Rows = BTreeMap<usize, HashMap<String, Transaction>>;
+
 /// Rows by table that lines contradicted which are other rows' by now, or are back.
 type Freed = BTreeMap<usize, BTreeSet<String>>;
 
@@ -165,8 +168,11 @@ impl<'s> Matching<'s> {
     ) -> Result<Option<Chunk<'s>>, RunError> {
         let Some(lines) = chunks.next() else { return Ok(None) };
         let Self { scene, account, storing, refused } = *self;
-        let found = Box::pin(match_some(scene, account, lines, storing, refused)).await?;
-        let ready = Box::pin(at_once.decide(scene, account, &found.named)).await?;
+        let mut found = Box::pin(match_some(scene, account, lines, storing, refused)).await?;
+        let rows = std::mem::take(&mut found.rows);
+        let ready = Box::pin(at_once.decide(scene, account, &found.named, rows)).await?;
+        at_once.leave_out(&mut found.named);
+        found.alone.extend(left_alone(scene, &found.named, lines).await?);
         Ok(Some(Chunk { lines, found, ready }))
     }
 
@@ -370,7 +376,10 @@ struct FoundOut<'l> {
     /// Lines without a row that no run had looked at before.
     new: u64,
     again: Again,
+    /// Rows in processing that lines name.
     named: Named,
+    /// They themselves, by their table and key.
+    rows: Rows,
     /// Rows that ended and that lines contradict, each with those lines.
     differing: Named,
     /// Rows that lines contradicted which are other rows' by now, and paid rows that lines agree
@@ -560,6 +569,12 @@ async fn match_some<'l>(
     let mut alone: Vec<(&OpenLine, Reason)> = Vec::new();
     let mut ended = Ended::new();
     let (mut named, mut fees) = (Named::new(), Vec::new());
+    let mut processing = Rows::new();
+    let mut name = |(table, row): Placed<'_>, place: LinePlace| {
+        named.entry(table).or_default().push((row.key.id.clone(), place));
+        let own = processing.entry(table).or_default().entry(row.key.id.clone());
+        own.or_insert_with(|| row.clone());
+    };
     let now = scene.clock.now();
     let asked = scene.options.ids.as_ref().map(|ids| ids.iter().collect::<HashSet<_>>());
     let is_asked = |row: &Transaction| asked.as_ref().is_none_or(|ids| ids.contains(&row.key.id));
@@ -573,8 +588,8 @@ async fn match_some<'l>(
         let names = Names::from(line);
         let named_row = row_of(names, (kind, way), &by_name);
         let (found, beside) = owner_of(named_row, (names, (kind, way), line.place), &payments);
-        if let Some((table, row)) = beside.filter(|(_, row)| is_asked(row)) {
-            named.entry(table).or_default().push((row.key.id.clone(), line.place));
+        if let Some(row) = beside.filter(|(_, row)| is_asked(row)) {
+            name(row, line.place);
         }
         match found {
             Ok((_, row)) if !is_asked(row) || is_early(line, (kind, way), row, now) => {}
@@ -582,7 +597,7 @@ async fn match_some<'l>(
                 alone.push((line, Reason::Returned));
             }
             Ok((table, row)) if row.processing => {
-                named.entry(table).or_default().push((row.key.id.clone(), line.place));
+                name((table, row), line.place);
                 if runs_back(kind, way, row.kind) || gives_again(kind, way, row.kind) {
                     // The row's only where its own movement was booked before.
                     alone.push((line, Reason::Returned));
@@ -602,12 +617,22 @@ async fn match_some<'l>(
         }
     }
     let (again, agreed) = agree(scene, account, &ended, &mut marks).await?;
-    alone.extend(left_alone(scene, &named, lines).await?);
     let mut freed = freed(lines, &by_name);
     let differing = differing(&ended, (&again, &agreed), &mut freed);
     let unseen: HashSet<LinePlace> =
         lines.iter().filter(|line| line.reason.is_none()).map(|line| line.place).collect();
-    Ok(FoundOut { marks, alone, unseen, new: 0, again, named, differing, freed, fees })
+    Ok(FoundOut {
+        marks,
+        alone,
+        unseen,
+        new: 0,
+        again,
+        named,
+        rows: processing,
+        differing,
+        freed,
+        fees,
+    })
 }
 
 /// Whether a line would be the movement of a row that ended, and was not booked yet.

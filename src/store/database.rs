@@ -221,8 +221,7 @@ delegate! { Driver:
     claim_due(run_id: &str, table: &SourceTable, filter: &ClaimFilter, limit: i64, now: Instant,
         lease_until: Instant) -> Vec<Claimed>;
     is_due(run_id: &str, table: &SourceTable, filter: &ClaimFilter, now: Instant) -> bool;
-    new_rows(table: &SourceTable, filter: &ClaimFilter, keys: &[String], now: Instant)
-        -> Vec<Claimed>;
+    new_among(table: &SourceTable, filter: &ClaimFilter, keys: &[String]) -> Vec<String>;
     preview_due(table: &SourceTable, filter: &ClaimFilter, limit: i64, now: Instant)
         -> Vec<Claimed>;
     release(run_id: &str, rows: &[Claimed], now: Instant) -> ();

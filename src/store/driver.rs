@@ -321,17 +321,16 @@ pub trait Driver {
         now: Instant,
     ) -> Result<bool, StoreError>;
 
-    /// Of these rows those that are stuck, fit the filter, and that nobody has taken in: what only
-    /// files tell of needs no lease between the question and the answer. Nothing is written;
-    /// [`Driver::apply`] takes each in as it is decided, where nobody else has by then. A key that
-    /// the table shows several times is left out.
-    async fn new_rows(
+    /// Of these rows those that are stuck, fit the filter, and that nobody has taken in, by their
+    /// keys: what only files tell of needs no lease between the question and the answer. Nothing is
+    /// written; [`Driver::apply`] takes each in as it is decided, where nobody else has by then. A
+    /// key that the table shows several times is left out.
+    async fn new_among(
         &self,
         table: &SourceTable,
         filter: &ClaimFilter,
         keys: &[String],
-        now: Instant,
-    ) -> Result<Vec<Claimed>, StoreError>;
+    ) -> Result<Vec<String>, StoreError>;
 
     /// What `enrol` and `claim_due` would take, without writing anything anywhere.
     async fn preview_due(
@@ -390,9 +389,9 @@ pub trait Driver {
 
     /// The rows of `account`, in any status, that carry one of these tags, and those of these keys
     /// that store one of these references: whose a line of a settlement file may be. By the
-    /// indexes that [`Driver::resolve_tags`] uses. Their images are left empty: such a row is
-    /// looked at, and never written by what was read here. Without tags and references: the rows
-    /// of the account that have these keys.
+    /// indexes that [`Driver::resolve_tags`] uses. The image of a row that is not in processing may
+    /// be left empty: it is looked at, and never written by what was read here. Without tags and
+    /// references: the rows of the account that have these keys.
     async fn rows_known_by(
         &self,
         table: &SourceTable,

@@ -235,21 +235,11 @@ impl Claimed {
     }
 }
 
-/// Leaves out rows whose key is among these several times.
-pub fn only_once(mut rows: Vec<Claimed>) -> Vec<Claimed> {
-    rows.sort_by(|one, other| one.row.key.id.cmp(&other.row.key.id));
-    let mut once: Vec<Claimed> = Vec::with_capacity(rows.len());
-    let mut rows = rows.into_iter().peekable();
-    while let Some(row) = rows.next() {
-        let mut is_alone = true;
-        while rows.next_if(|next| next.row.key.id == row.row.key.id).is_some() {
-            is_alone = false;
-        }
-        if is_alone {
-            once.push(row);
-        }
-    }
-    once
+/// These keys in their order, without those that are among them several times.
+pub fn only_once(mut keys: Vec<String>) -> Vec<String> {
+    keys.sort_unstable();
+    let alike = keys.chunk_by(|one, other| one == other);
+    alike.filter_map(|alike| if let [one] = alike { Some(one.clone()) } else { None }).collect()
 }
 
 /// Everything that a decision was made from, as it is stored and replayed.

@@ -69,6 +69,8 @@ struct Batch<'a> {
     is_known: bool,
     /// Some of the references are stored already.
     is_referenced: bool,
+    /// Somebody has a reference that a new row claimed: who has which is asked first.
+    is_claimed: bool,
 }
 
 /// How an attempt ended.
@@ -99,6 +101,7 @@ pub(super) async fn apply(
         care: Care { halve: false, skip_held: false, isolate: false },
         is_known: false,
         is_referenced: false,
+        is_claimed: false,
     };
     let (mut tries, mut deadlocks) = (0, 0);
     loop {
@@ -424,7 +427,9 @@ impl Batch<'_> {
         let (ledger, rows) = self.ledger();
         let claims: Vec<(usize, &RowEffects)> =
             live.iter().filter_map(|index| rows.get(*index).map(|row| (*index, row))).collect();
-        let (taken, is_referenced) = ledger.taken_references(connection, &claims).await?;
+        // What new rows claim is new nearly always: writing it tells where it is not.
+        let asks = self.is_claimed || !claims.iter().all(|(_, row)| row.is_new());
+        let (taken, is_referenced) = ledger.taken_references(connection, &claims, asks).await?;
         self.is_referenced = is_referenced;
         for (index, (table, key)) in taken {
             self.change(index, |row| {
@@ -489,6 +494,7 @@ impl Batch<'_> {
             stored.map_err(step)?;
             let is_first = ledger.references(connection, &all, self.is_referenced).await;
             if !is_first.map_err(step)? {
+                self.is_claimed = true;
                 return Err(Fault::Again);
             }
             let marks = line_marks(all.iter().copied());

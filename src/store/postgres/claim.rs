@@ -162,7 +162,7 @@ pub(super) fn stuck_rows(table: &SourceTable, filter: &ClaimFilter, sql: &mut Sq
 }
 
 /// The same of these rows alone.
-pub(super) fn new_among(
+pub(super) fn stuck_among(
     table: &SourceTable,
     filter: &ClaimFilter,
     keys: &[String],
@@ -176,7 +176,8 @@ pub(super) fn new_among(
     ];
     conditions.extend(filter.stuck_before.map(|before| parts.is_stuck("t", before, sql)));
     conditions.extend(parts.narrow("t", filter, sql));
-    key_image_cells(table, &conditions)
+    let (key, from) = (parts.key_text("t"), &table.read);
+    format!("select {key} as key from {from} t where {}", conditions.join(" and "))
 }
 
 /// Key, image, cells and time of every row in scope, whatever its status.

@@ -89,11 +89,13 @@ impl Ledger<'_> {
     }
 
     /// Which of these rows' references another row has already: row → that row's table and key;
-    /// and whether one of them has its own already.
+    /// and whether one of them has its own already. Where the database is not asked, another row
+    /// is one of these alone.
     pub(super) async fn taken_references(
         &self,
         connection: &mut PgConnection,
         rows: &[(usize, &RowEffects)],
+        asks: bool,
     ) -> Result<(HashMap<usize, (String, String)>, bool), StoreError> {
         let claims: Vec<(usize, &str, &RowEffects)> = rows
             .iter()
@@ -101,36 +103,25 @@ impl Ledger<'_> {
                 row.claims_reference.as_deref().map(|reference| (*index, reference, *row))
             })
             .collect();
-        if claims.is_empty() {
-            return Ok((HashMap::new(), false));
+        let stored = match asks && !claims.is_empty() {
+            true => stored_references(connection, &claims).await?,
+            false => Vec::new(),
+        };
+        let is_stored = !stored.is_empty();
+        let mut owners: HashMap<(&str, &str), (&str, &str)> = HashMap::new();
+        for [account, reference, table, key] in &stored {
+            owners.insert((account, reference), (table, key));
         }
-        let mut sql = Sql::default();
-        let accounts =
-            sql.bind(claims.iter().map(|c| c.2.journal.account.clone()).collect::<Vec<_>>());
-        let references = sql.bind(claims.iter().map(|c| c.1.to_owned()).collect::<Vec<_>>());
-        sql.push(&format!(
-            "select r.account, r.psp_reference, r.table_name, r.key from tieout_references r \
-             join unnest({accounts}::text[], {references}::text[]) as u(a, r) \
-             on r.account = u.a and r.psp_reference = u.r"
-        ));
-        let found = sql.fetch(connection).await.map_err(failed(WRITING))?;
-        let mut owners: HashMap<(String, String), (String, String)> = HashMap::new();
-        for row in &found {
-            let cells = Cells::new(row, WRITING);
-            owners.insert((cells.text(0)?, cells.text(1)?), (cells.text(2)?, cells.text(3)?));
-        }
-        let stored = owners.len();
         let mut taken = HashMap::new();
         for (index, reference, row) in claims {
-            let place = (row.journal.account.clone(), reference.to_owned());
-            let mine = (row.journal.table.clone(), row.journal.key.clone());
+            let mine = (row.journal.table.as_str(), row.journal.key.as_str());
             // Two rows of one batch may claim one object as well: the first has it.
-            let owner = owners.entry(place).or_insert_with(|| mine.clone());
+            let owner = owners.entry((&row.journal.account, reference)).or_insert(mine);
             if *owner != mine {
-                taken.insert(index, owner.clone());
+                taken.insert(index, (owner.0.to_owned(), owner.1.to_owned()));
             }
         }
-        Ok((taken, stored > 0))
+        Ok((taken, is_stored))
     }
 
     /// Records which row explains which object. False: another transaction was quicker. Where some
@@ -701,6 +692,29 @@ copy tieout_journal (run_id, writer, seq, at, table_name, key, account, tag, kin
 status_after, psp_reference, psp_status, psp_currency, psp_amount_minor, fingerprint, \
 evidence_sha256, row_created_at, row_attempted_at, checks, next_check_at, handback_number, \
 case_number, policy_version, prev_hash, hash) from stdin";
+
+/// Account, reference, table and key of those claimed references that rows have already. Each by
+/// its key (`offset 0`): as a join, a plan that reads all references is always near.
+async fn stored_references(
+    connection: &mut PgConnection,
+    claims: &[(usize, &str, &RowEffects)],
+) -> Result<Vec<[String; 4]>, StoreError> {
+    let mut sql = Sql::default();
+    let accounts = claims.iter().map(|claim| claim.2.journal.account.clone());
+    let accounts = sql.bind(accounts.collect::<Vec<_>>());
+    let references = sql.bind(claims.iter().map(|claim| claim.1.to_owned()).collect::<Vec<_>>());
+    sql.push(&format!(
+        "select r.* from unnest({accounts}::text[], {references}::text[]) as u(a, r) \
+         cross join lateral (select r.account, r.psp_reference, r.table_name, r.key \
+         from tieout_references r where r.account = u.a and r.psp_reference = u.r offset 0) r"
+    ));
+    let found = sql.fetch(connection).await.map_err(failed(WRITING))?;
+    let reference = |row| {
+        let cells = Cells::new(row, WRITING);
+        Ok([cells.text(0)?, cells.text(1)?, cells.text(2)?, cells.text(3)?])
+    };
+    found.iter().map(reference).collect()
+}
 
 /// Appends chained records.
 pub(super) async fn journal<'r>(

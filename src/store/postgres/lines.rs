@@ -100,6 +100,11 @@ pub(super) fn money(cells: &Cells<'_>, at: usize) -> Result<Option<Money>, Store
     Ok(minor.map(|minor| Money::new(minor, currency)))
 }
 
+/// A line `l` that may tell of a row: it stands, and is no part of what a bank or PSP took for
+/// itself, unless it decides.
+const OF_ROWS: &str = "l.state <> 'superseded' and (l.kind not in ('fee', 'payout') or l.decides) \
+    and coalesce(l.reason, '') not in ('statement_corrected', 'told_before')";
+
 fn of_texts(account: &str, texts: &[&str]) -> Sql {
     let mut sql = Sql::default();
     let account = sql.bind(account.to_owned());
@@ -108,19 +113,17 @@ fn of_texts(account: &str, texts: &[&str]) -> Sql {
     // every line of the account is always near, and with it a batch costs as much as all files.
     sql.push(&format!(
         "with asked as (select distinct t from unnest({texts}::text[]) as u(t)), \
-         hit as (select h.file_id, h.position from asked cross join lateral (\
-         select l.file_id, l.position from tieout_lines l \
-         where l.account = {account} and l.tag = asked.t offset 0) h \
-         union select h.file_id, h.position from asked cross join lateral (\
+         other as (select distinct h.file_id, h.position from asked cross join lateral (\
          select x.file_id, x.position from tieout_line_tags x \
          where x.account = {account} and x.text = asked.t offset 0) h) \
-         select l.* from hit cross join lateral (select {LINE} from tieout_lines l \
+         select l.* from asked cross join lateral (select {LINE} from tieout_lines l \
          join tieout_files f on f.id = l.file_id \
-         where l.file_id = hit.file_id and l.position = hit.position \
-         and l.state <> 'superseded' \
-         and (l.kind not in ('fee', 'payout') or l.decides) \
-         and coalesce(l.reason, '') not in ('statement_corrected', 'told_before') offset 0) l \
-         order by l.file_id, l.position"
+         where l.account = {account} and l.tag = asked.t and {OF_ROWS} offset 0) l \
+         union all select l.* from other cross join lateral (select {LINE} from tieout_lines l \
+         join tieout_files f on f.id = l.file_id \
+         where l.file_id = other.file_id and l.position = other.position and {OF_ROWS} \
+         and (l.tag is null or l.tag not in (select t from asked)) offset 0) l \
+         order by file_id, position"
     ));
     sql
 }

@@ -22,9 +22,6 @@ use crate::store::template::{Piece, Template};
 
 const SIBLINGS: &str = "reading sibling rows";
 
-/// In the place of the image of rows that are looked at and not claimed.
-const NO_IMAGE: &str = "''::text";
-
 /// A tag that could have been made in more ways than this is looked up by rendering every row.
 const READINGS_MAX: usize = 4;
 
@@ -305,13 +302,20 @@ pub(super) async fn rows_known_by(
     Ok(found.into_values().collect())
 }
 
+/// A row's image where it may be decided, and an empty text otherwise.
+fn image_in_processing(parts: &Statements<'_>, sql: &mut Sql) -> String {
+    let is_processing = parts.is_processing("t", sql);
+    format!("case when {is_processing} then {} else '' end", parts.image("t"))
+}
+
 /// The rows of these keys, whole.
 fn keyed_sql(table: &SourceTable, keys: &[String]) -> Sql {
     let parts = Statements::of(table);
     let mut sql = Sql::default();
     let (arrays, names) = parts.bind_keys(&mut sql, keys.iter().map(String::as_str));
+    let image = image_in_processing(&parts, &mut sql);
     sql.push(&format!(
-        "select {NO_IMAGE}, {} from {} join {} t on {}",
+        "select {image}, {} from {} join {} t on {}",
         parts.cells("t"),
         set_of(&arrays, &names),
         table.read,
@@ -377,9 +381,9 @@ impl<'a> Resolver<'a> {
         if values.first().is_some_and(|column| !column.is_empty()) {
             let mut sql = Sql::default();
             let (from, joined) = join_values(&columns, values, &mut sql);
+            let selected = self.selected(&mut sql);
             sql.push(&format!(
-                "select {} from {from} join {} t on {joined}",
-                self.selected(),
+                "select {selected} from {from} join {} t on {joined}",
                 self.table.read
             ));
             statements.push(sql);
@@ -390,7 +394,7 @@ impl<'a> Resolver<'a> {
         statements
     }
 
-    fn selected(&self) -> String {
+    fn selected(&self, sql: &mut Sql) -> String {
         let parts = Statements::of(self.table);
         match self.what {
             What::Tag => parts.cells_at("t", &self.cells),
@@ -402,7 +406,7 @@ impl<'a> Resolver<'a> {
                 let key = format!("coalesce({}, '')", parts.key_text("t"));
                 format!("{key}, {}", parts.cells_at("t", &shown))
             }
-            What::Row => format!("{NO_IMAGE}, {}", parts.cells("t")),
+            What::Row => format!("{}, {}", image_in_processing(&parts, sql), parts.cells("t")),
         }
     }
 
@@ -420,10 +424,9 @@ impl<'a> Resolver<'a> {
                 }
             })
             .collect();
-        let tags = sql.bind(tags);
+        let (tags, selected) = (sql.bind(tags), self.selected(&mut sql));
         sql.push(&format!(
-            "select {} from {} t where {} = any({tags})",
-            self.selected(),
+            "select {selected} from {} t where {} = any({tags})",
             self.table.read,
             pieces.join(" || ")
         ));
@@ -484,8 +487,10 @@ pub(super) async fn taken_references(
     }
     let mut connection = pool.acquire().await.map_err(failed(doing))?;
     let mut own = Sql::new(
-        "select psp_reference, table_name, key from tieout_references \
-         where account = $1 and psp_reference = any($2)",
+        // Each by its key: all of the account's are never read for a few.
+        "select r.psp_reference, r.table_name, r.key from unnest($2::text[]) as u(one) \
+         cross join lateral (select psp_reference, table_name, key from tieout_references \
+         where account = $1 and psp_reference = u.one offset 0) r",
     );
     own.bind(account.to_owned());
     let possible = references.iter().filter(|reference| !reference.contains('\0'));

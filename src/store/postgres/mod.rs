@@ -313,14 +313,13 @@ impl Driver for PgStore {
         claim::is_due(self.pool().await, run_id, table, filter, now).await
     }
 
-    async fn new_rows(
+    async fn new_among(
         &self,
         table: &SourceTable,
         filter: &ClaimFilter,
         keys: &[String],
-        now: Instant,
-    ) -> Result<Vec<Claimed>, StoreError> {
-        new_rows::new_rows(self.pool().await, table, filter, keys, now).await
+    ) -> Result<Vec<String>, StoreError> {
+        new_rows::new_among(self.pool().await, table, filter, keys).await
     }
 
     async fn preview_due(

@@ -7,40 +7,35 @@ use sqlx::postgres::{PgConnection, PgPool};
 use crate::model::time::Instant;
 use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
-use crate::store::postgres::claim::{cell_names, new_among, read_row};
+use crate::store::postgres::claim::stuck_among;
 use crate::store::postgres::copy::{CopyRow, copy};
 use crate::store::postgres::errors::{failed, is_taken};
 use crate::store::postgres::ledger::{Ledger, WRITING};
 use crate::store::postgres::runs::{Sums, add_totals, count_row};
 use crate::store::postgres::sql::{Cells, Sql, small};
-use crate::store::records::{ClaimFilter, Claimed, LAST_LOOK, only_once};
+use crate::store::records::{ClaimFilter, LAST_LOOK, only_once};
 use crate::store::source_table::SourceTable;
 
 const READING: &str = "reading new rows";
 
-/// Those of these rows that are stuck and unknown.
-pub(super) async fn new_rows(
+/// Those of these rows that are stuck and unknown, in the order of their keys.
+pub(super) async fn new_among(
     pool: &PgPool,
     table: &SourceTable,
     filter: &ClaimFilter,
     keys: &[String],
-    now: Instant,
-) -> Result<Vec<Claimed>, StoreError> {
+) -> Result<Vec<String>, StoreError> {
     let mut sql = Sql::default();
     let name = sql.bind(table.settings.name.clone());
-    let rows = new_among(table, filter, keys, &mut sql);
+    let rows = stuck_among(table, filter, keys, &mut sql);
     sql.push(&format!(
-        "select s.image, {} from ({rows}) s where not exists (select from tieout_checks c \
-         where c.table_name = {name} and c.key = s.key)",
-        cell_names(table, "s"),
+        "select s.key from ({rows}) s where not exists (select from tieout_checks c \
+         where c.table_name = {name} and c.key = s.key)"
     ));
     let mut connection = pool.acquire().await.map_err(failed(READING))?;
     let found = sql.fetch(&mut connection).await.map_err(failed(READING))?;
-    let rows = found.iter().map(|row| read_row(table, &Cells::new(row, READING), 0));
-    let rows: Vec<Claimed> = rows
-        .map(|row| row.map(|row| Claimed::unleased(row, now)))
-        .collect::<Result<_, StoreError>>()?;
-    Ok(only_once(rows))
+    let keys = found.iter().map(|row| Cells::new(row, READING).text(0));
+    Ok(only_once(keys.collect::<Result<_, StoreError>>()?))
 }
 
 /// About what a row takes, in bytes, with its image.

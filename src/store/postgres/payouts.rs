@@ -43,18 +43,19 @@ pub(super) async fn named(pool: &PgPool, texts: &[String]) -> Result<Vec<NamedPa
     let (stood, named) = (stood_sql("null::timestamptz"), says_which());
     sql.push(&format!(
         "with {} select distinct hit.t, l.account, l.batch, l.currency, l.file_id, \
-         s.bank_account from hit \
-         join tieout_lines l on l.file_id = hit.file_id and l.position = hit.position \
+         s.bank_account from hit cross join lateral (select l.* from tieout_lines l \
+         where l.file_id = hit.file_id and l.position = hit.position offset 0) l \
          join tieout_files f on f.id = l.file_id \
          join tieout_statements s on s.file_id = l.file_id and s.number = l.statement \
          where {named} and {stood} and coalesce(l.reason, '') <> 'told_before' \
          union select l.batch, l.account, l.batch, l.currency, l.file_id, s.bank_account \
-         from tieout_files f join tieout_statements s on s.file_id = f.id \
-         join tieout_lines l on l.file_id = s.file_id and l.statement = s.number \
-         where {BY_NAME} and f.id in (select n.file_id from tieout_statements n \
-         where n.statement_id in (select t from asked) union select hit.file_id from hit) \
-         and l.batch in (select t from asked) \
-         and {stood} and coalesce(l.reason, '') <> 'told_before'",
+         from (select f.* from tieout_files f where {BY_NAME} and f.id in (\
+         select n.file_id from tieout_statements n where n.statement_id in (select t from asked) \
+         union select hit.file_id from hit) offset 0) f \
+         join tieout_statements s on s.file_id = f.id \
+         cross join lateral (select l.* from tieout_lines l where l.file_id = s.file_id \
+         and l.statement = s.number and l.batch is not null offset 0) l \
+         where l.batch in (select t from asked) and {stood} and coalesce(l.reason, '') <> 'told_before'",
         hit(&texts)
     ));
     let found = sql.fetch_each(&mut connection, READING, |row| {

@@ -44,26 +44,37 @@ async fn unseen(
     let mut connection = pool.acquire().await.map_err(failed(LOOKING))?;
     let mut sql = Sql::default();
     let table = sql.bind(table.to_owned());
-    let keys = sql.bind(rows.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>());
-    let files = sql.bind(rows.iter().map(|(_, place)| place.file).collect::<Vec<_>>());
-    let positions = sql.bind(rows.iter().map(|(_, place)| place.position).collect::<Vec<_>>());
     let state = match now {
         Some(now) => format!("c.state = 'open' and c.next_check_at > {}", sql.bind(now)),
         None => "c.state = 'parked'".to_owned(),
     };
+    let named = with_lines(&table, rows, &state, &mut sql);
     sql.push(&format!(
-        "select distinct c.key from unnest({keys}::text[], {files}::bigint[], \
-         {positions}::bigint[]) as a(key, file, position) \
-         join tieout_checks c on c.table_name = {table} and c.key = a.key \
-         join tieout_files f on f.id = a.file \
-         join tieout_lines l on l.file_id = a.file and l.position = a.position \
-         left join tieout_lines b on b.file_id = l.of_file and b.position = l.of_position \
+        "select distinct c.key from {named} join tieout_files f on f.id = a.file \
          join tieout_runs n on n.id = coalesce(f.tried_run, f.run_id) \
-         left join tieout_runs r on r.id = c.last_run \
-         where {state} and c.lease_run is null and {UNSEEN} order by c.key"
+         left join tieout_runs r on r.id = c.last_run where {UNSEEN} order by c.key"
     ));
     let rows = sql.fetch(&mut connection).await.map_err(failed(LOOKING))?;
     rows.iter().map(|row| Cells::new(row, LOOKING).text(0)).collect()
+}
+
+/// Those of the rows `a` that nobody has at the moment: their memory `c` in a state, their line `l`
+/// and the batch `b` that it is of. Each is looked up by its key (`offset 0`): as joins, a plan
+/// that reads every line and every row's memory for a few of them is always near.
+fn with_lines(table: &str, rows: &[(String, LinePlace)], state: &str, sql: &mut Sql) -> String {
+    let keys = sql.bind(rows.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>());
+    let files = sql.bind(rows.iter().map(|(_, place)| place.file).collect::<Vec<_>>());
+    let positions = sql.bind(rows.iter().map(|(_, place)| place.position).collect::<Vec<_>>());
+    format!(
+        "unnest({keys}::text[], {files}::bigint[], {positions}::bigint[]) \
+         as a(key, file, position) \
+         cross join lateral (select c.* from tieout_checks c where c.table_name = {table} \
+         and c.key = a.key and {state} and c.lease_run is null offset 0) c \
+         cross join lateral (select l.* from tieout_lines l \
+         where l.file_id = a.file and l.position = a.position offset 0) l \
+         left join lateral (select b.* from tieout_lines b \
+         where b.file_id = l.of_file and b.position = l.of_position offset 0) b on true"
+    )
 }
 
 /// Rows with an open case that new lines tell of.
@@ -78,21 +89,13 @@ pub(super) async fn cased(
     let mut connection = pool.acquire().await.map_err(failed(CASED))?;
     let mut sql = Sql::default();
     let table = sql.bind(table.to_owned());
-    let keys = sql.bind(rows.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>());
-    let files = sql.bind(rows.iter().map(|(_, place)| place.file).collect::<Vec<_>>());
-    let positions = sql.bind(rows.iter().map(|(_, place)| place.position).collect::<Vec<_>>());
+    let named = with_lines(&table, rows, "c.state = 'case'", &mut sql);
     sql.push(&format!(
-        "select distinct c.key from unnest({keys}::text[], {files}::bigint[], \
-         {positions}::bigint[]) as a(key, file, position) \
-         join tieout_checks c on c.table_name = {table} and c.key = a.key \
+        "select distinct c.key from {named} \
          join tieout_cases k on k.subject_kind = 'row' and k.table_name = c.table_name \
-         and k.subject = c.key and k.state = 'open' \
-         join tieout_files f on f.id = a.file \
-         join tieout_lines l on l.file_id = a.file and l.position = a.position \
-         left join tieout_lines b on b.file_id = l.of_file and b.position = l.of_position \
+         and k.subject = c.key and k.state = 'open' join tieout_files f on f.id = a.file \
          join tieout_runs n on n.id = coalesce(f.tried_run, f.run_id) \
-         left join tieout_runs r on r.id = c.last_run \
-         where c.state = 'case' and c.lease_run is null and {UNSEEN} and {UNSHOWN} \
+         left join tieout_runs r on r.id = c.last_run where {UNSEEN} and {UNSHOWN} \
          order by c.key"
     ));
     let rows = sql.fetch(&mut connection).await.map_err(failed(CASED))?;

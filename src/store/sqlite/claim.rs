@@ -86,11 +86,10 @@ fn stuck_rows(statement: &mut Statement, turn: &Turn<'_>) -> String {
 }
 
 /// Of the rows that are named, those that are stuck for long enough and unknown.
-pub(super) fn new_among(turn: &Turn<'_>) -> Statement {
-    let Turn { table, filter, .. } = turn;
+pub(super) fn new_among(table: &SourceTable, filter: &ClaimFilter) -> Statement {
     let mut statement = Statement::default();
-    let name = statement.text(turn.name());
-    let unnamed = ClaimFilter { ids: None, ..(*filter).clone() };
+    let name = statement.text(&table.settings.name);
+    let unnamed = ClaimFilter { ids: None, ..filter.clone() };
     let conditions = [
         is_processing(table, "t"),
         belongs(table, "t"),

@@ -12,7 +12,7 @@ use crate::store::records::Tagged;
 use crate::store::sibling::{self, Alike, Sibling};
 use crate::store::source_table::{Column, SourceTable};
 use crate::store::sqlite::cells::Cells;
-use crate::store::sqlite::rows::{Found, look_at, look_where, read};
+use crate::store::sqlite::rows::{Found, read, read_in_processing, read_where};
 use crate::store::sqlite::sql::{fetch, fetch_each, json_set, literal, rendered};
 use crate::store::sqlite::statements::{
     image, is_one_of_set, named, read_has_key, read_key, text_of,
@@ -257,16 +257,16 @@ pub(super) async fn rows_known_by(
         let (values, opaque) = read_backwards(template, tags);
         if !values.is_empty() {
             let made = is_made_of(table, template);
-            found.extend(look_where(connection, table, &made, json_set(&values)).await?);
+            found.extend(read_where(connection, table, &made, json_set(&values)).await?);
         }
         if !opaque.is_empty() {
             let renders = renders_to(table, template);
-            found.extend(look_where(connection, table, &renders, json_set(&opaque)).await?);
+            found.extend(read_where(connection, table, &renders, json_set(&opaque)).await?);
         }
     }
     if !keys.is_empty() {
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        found.extend(look_at(connection, table, &keys).await?);
+        found.extend(read_in_processing(connection, table, &keys).await?);
     }
     let wanted: HashSet<&str> = tags.iter().map(String::as_str).collect();
     let named: HashSet<&str> = references.iter().map(String::as_str).collect();

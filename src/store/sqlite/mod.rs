@@ -578,16 +578,14 @@ impl Driver for SqliteStore {
         claim::is_due(&mut *self.read("looking for rows still due").await?, &turn).await
     }
 
-    async fn new_rows(
+    async fn new_among(
         &self,
         table: &SourceTable,
         filter: &ClaimFilter,
         keys: &[String],
-        now: Instant,
-    ) -> Result<Vec<Claimed>, StoreError> {
+    ) -> Result<Vec<String>, StoreError> {
         let named = ClaimFilter { ids: Some(keys.to_vec()), ..filter.clone() };
-        let turn = ClaimTurn { table, filter: &named, run_id: None, limit: i64::MAX, now };
-        new_rows::new_rows(&mut *self.read("reading new rows").await?, &turn).await
+        new_rows::new_among(&mut *self.read(new_rows::READING).await?, table, &named).await
     }
 
     async fn preview_due(

@@ -16,7 +16,7 @@ use crate::store::source_table::{Column, SourceTable};
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::sql::{fetch, fetch_each, json_set, rendered};
 use crate::store::sqlite::statements::{
-    belongs, cell_texts, has_key, image, named, read_has_key, read_key, text_of,
+    belongs, cell_texts, has_key, image, is_processing, named, read_has_key, read_key, text_of,
 };
 
 const READING: &str = "reading the mapped table";
@@ -157,25 +157,31 @@ pub(super) async fn read(
     read_from(connection, table, &image, &keyed(table), json_set(keys)).await
 }
 
-/// As [`read`], without the images, which cost as much as all the rest: for rows that are looked
-/// at and not claimed.
-pub(super) async fn look_at(
+/// As [`read`], with the images of rows in processing alone, which cost as much as all the rest:
+/// the others are looked at, and never written by what was read.
+pub(super) async fn read_in_processing(
     connection: &mut SqliteConnection,
     table: &SourceTable,
     keys: &[&str],
 ) -> Result<HashMap<String, Found>, StoreError> {
-    read_from(connection, table, "''", &keyed(table), json_set(keys)).await
+    let image = image_in_processing(table);
+    read_from(connection, table, &image, &keyed(table), json_set(keys)).await
 }
 
-/// As [`look_at`]: the rows that fulfil a condition on `t`, of the set in ?1.
-pub(super) async fn look_where(
+fn image_in_processing(table: &SourceTable) -> String {
+    let image = image(table, |column| named("t", column));
+    format!("case when {} then {image} else '' end", is_processing(table, "t"))
+}
+
+/// As [`read_in_processing`]: the rows that fulfil a condition on `t`, of the set in ?1.
+pub(super) async fn read_where(
     connection: &mut SqliteConnection,
     table: &SourceTable,
     condition: &str,
     set: String,
 ) -> Result<HashMap<String, Found>, StoreError> {
     let from = format!("{} as t where {condition}", table.read);
-    read_from(connection, table, "''", &from, set).await
+    read_from(connection, table, &image_in_processing(table), &from, set).await
 }
 
 /// The rows `t` whose keys' texts are the set in ?1.
