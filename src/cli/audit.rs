@@ -80,7 +80,7 @@ pub async fn run<D: Driver>(command: &Command, common: &Common, db: &D) -> Resul
         return Ok(exit);
     }
     for text in found.breaks.iter().take(LISTED) {
-        out::stderr(&format!("tieout: integrity: {text}"));
+        page::warn(&format!("tieout: integrity: {text}"));
     }
     Err(Failure::new(
         exit,

@@ -20,7 +20,7 @@ use crate::cli::args::{Common, yes_or_no};
 use crate::cli::cases::select::{Select, sum_body, sums_text};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
-use crate::cli::{database, out};
+use crate::cli::{database, out, page};
 use crate::config::{Config, names};
 use crate::exit::Exit;
 use crate::model::count::counted;
@@ -184,7 +184,7 @@ async fn list(
     }
     if shown == 0 && left > 0 && !common.json && !common.quiet {
         let unknown = options.select.unknown(config).map(|why| format!("; {why}"));
-        out::stdout(&format!("no case{}", unknown.unwrap_or_default()));
+        page::say(&format!("no case{}", unknown.unwrap_or_default()));
     }
     if left == 0 && (common.json || !common.quiet) {
         tell_rest(&whole, shown, common, db).await?;
@@ -207,14 +207,14 @@ async fn tell_rest(
     }
     let of = counted(all, "case", "cases");
     if !common.json {
-        out::stdout(&format!("{shown} of {of} shown: {}", sums_text(&sums)));
+        page::say(&format!("{shown} of {of} shown: {}", sums_text(&sums)));
         out::stdout("--limit shows more; `tieout cases export` prints all of them");
         return Ok(());
     }
     let sums: Vec<_> = sums.iter().map(sum_body).collect();
     out::stdout(&line("cases_cut", json!({ "shown": shown, "matching": all, "sums": sums })));
     if !common.quiet {
-        out::stderr(&format!(
+        page::warn(&format!(
             "tieout: {shown} of {of} shown; --limit shows more, and `tieout cases export --format \
              json` prints all of them"
         ));

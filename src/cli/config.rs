@@ -157,7 +157,11 @@ fn tell(finding: &Finding, common: &Common) {
     let text = finding.text.replace('\n', " ");
     page::say(&format!("{}: {}: {text}", finding.what, finding.level.as_str()));
     if let Some(next) = &next {
-        page::say(&format!("  → {next}"));
+        let mut mark = "→";
+        for line in doctor::next_lines(next, page::width().saturating_sub(4)) {
+            out::stdout(&format!("  {mark} {line}"));
+            mark = " ";
+        }
     }
 }
 

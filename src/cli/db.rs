@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::cli::args::{Common, yes_or_no};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
-use crate::cli::{out, prune};
+use crate::cli::{out, page, prune};
 use crate::config::{Config, names};
 use crate::exit::Exit;
 use crate::model::count::counted;
@@ -76,7 +76,7 @@ pub async fn run(
             let elsewhere = db.elsewhere(found).await.map_err(|e| Failure::store(&e))?;
             db.migrate().await.map_err(|e| not_migrated(&e))?;
             if !elsewhere.is_empty() {
-                out::stderr(&format!(
+                page::warn(&format!(
                     "tieout: note: schema {} has tables of tieout's as well, which search_path \
                      does not lead to; where those are meant, correct it: two sets know nothing \
                      of each other",
@@ -163,6 +163,6 @@ fn tell(common: &Common, (found, wanted): (i64, i64), word: &str) {
         let body = json!({ "found": found, "wanted": wanted, "text": word });
         out::stdout(&line("schema", body));
     } else if !common.quiet {
-        out::stdout(&format!("schema {found}/{wanted}: {word}"));
+        page::say(&format!("schema {found}/{wanted}: {word}"));
     }
 }

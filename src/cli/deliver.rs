@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::cli::args::{Common, word, yes_or_no};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
-use crate::cli::page::say;
+use crate::cli::page::{self, say};
 use crate::cli::{database, out, runtime, teller};
 use crate::config::problem::nearest;
 use crate::config::sections::read_span;
@@ -149,14 +149,14 @@ fn tell(note: &SinkNote, common: &Common, stop: &Stop) -> Exit {
         say(&words(note));
     }
     if let Some((text, next)) = note.trouble() {
-        out::stderr(&format!("tieout: {}: {text}", note.exit.class()));
-        out::stderr(&format!("hint: {next}"));
+        page::warn(&format!("tieout: {}: {text}", note.exit.class()));
+        page::warn(&format!("hint: {next}"));
     }
     let is_late = note.state == SinkTurn::CutShort && stop.requested().is_none();
     if is_late && note.waiting > note.later {
         let waits = waits(note.waiting, note.later);
         let text = format!("sink {}: time is over; {waits}", note.sink);
-        out::stderr(&format!("tieout: partial: {text}"));
+        page::warn(&format!("tieout: partial: {text}"));
         return Exit::Partial;
     }
     Exit::Ok

@@ -14,6 +14,7 @@ use crate::exit::Exit;
 use crate::monitor::receivers;
 use crate::run::doctor::{Finding, Level, examine, open_secrets, sources};
 use crate::run::shutdown::Stop;
+use crate::store::layout::laid_out;
 
 /// For `--help`.
 pub const EXAMPLES: &str = "\
@@ -156,16 +157,22 @@ impl<'a> Screen<'a> {
     }
 }
 
-/// How what is to be copied begins; everything else is advice.
-const COMMANDS: [&str; 7] = ["tieout ", "psql ", "create ", "alter ", "drop ", "grant ", "revoke "];
+/// How what is to be copied into a shell begins.
+const COMMANDS: [&str; 2] = ["tieout ", "psql "];
 
-/// What to do next, in lines of at most so many characters. A command is never broken: it is there
-/// to be copied.
-fn next_lines(next: &str, width: usize) -> Vec<String> {
+/// How what is to be copied into an SQL client begins; everything else is advice.
+const STATEMENTS: [&str; 5] = ["create ", "alter ", "drop ", "grant ", "revoke "];
+
+/// What to do next, in lines of at most so many characters. It is there to be copied: a command is
+/// never broken, and a statement only where that changes nothing.
+pub(super) fn next_lines(next: &str, width: usize) -> Vec<String> {
     let begins =
         |word: &&str| next.get(..word.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(word));
     if next.contains('\n') || COMMANDS.iter().any(begins) {
         return vec![next.to_owned()];
+    }
+    if STATEMENTS.iter().any(begins) {
+        return laid_out(next, width, 2);
     }
     wrapped(next, width)
 }
@@ -179,8 +186,9 @@ mod tests {
         let advice = "name them in [[table.map]] or leave the rows out by where";
         let lines = next_lines(advice, 40);
         assert_eq!(lines, ["name them in [[table.map]] or leave the", "rows out by where"]);
-        for command in ["CREATE INDEX a ON b (c, d, e, f)", "tieout deliver purge --sink x"] {
-            assert_eq!(next_lines(command, 20), [command]);
-        }
+        let command = "tieout deliver purge --sink x";
+        assert_eq!(next_lines(command, 20), [command]);
+        let statement = next_lines("CREATE INDEX a ON b (c, \"d e\", f)", 20);
+        assert_eq!(statement, ["CREATE INDEX a ON b", "  (c, \"d e\", f)"]);
     }
 }

@@ -7,7 +7,7 @@ use std::error::Error;
 use serde_json::json;
 
 use crate::cli::args::Common;
-use crate::cli::out;
+use crate::cli::{out, page};
 use crate::config::problem::ConfigError;
 use crate::exit::Exit;
 use crate::run::error::{RunError, chain, store_exit};
@@ -109,9 +109,9 @@ pub fn tell_as(failure: &Failure, json: bool) -> Exit {
         });
         out::stdout(&event.to_string());
     }
-    out::stderr(&format!("tieout: {}: {}", failure.exit.class(), failure.text));
+    page::warn(&format!("tieout: {}: {}", failure.exit.class(), failure.text));
     if let Some(hint) = &failure.hint {
-        out::stderr(&format!("hint: {hint}"));
+        page::warn(&format!("hint: {hint}"));
     }
     failure.exit
 }

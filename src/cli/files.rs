@@ -10,7 +10,7 @@ use crate::cli::args::Common;
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::out;
-use crate::cli::page::wrapped;
+use crate::cli::page::{self, wrapped};
 use crate::config::problem::ConfigError;
 use crate::config::{self, names};
 use crate::exit::Exit;
@@ -178,10 +178,10 @@ fn tell(seen: &Seen, common: &Common) {
     if let Err(why) = &seen.what {
         let name = seen.file.display();
         let member = seen.member.as_ref().map(|member| format!(" ({member})")).unwrap_or_default();
-        out::stderr(&format!(
+        page::warn(&format!(
             "tieout: partial: {name}{member} cannot be read: {why}; it was not inspected"
         ));
-        out::stderr("hint: check the path and the rights; then inspect it again");
+        page::warn("hint: check the path and the rights; then inspect it again");
     }
     if common.json {
         out::stdout(&line("file", json::body(seen)));

@@ -11,7 +11,7 @@ use crate::cli::failure::Failure;
 use crate::cli::files::named;
 use crate::cli::files::release::{released_body, released_words};
 use crate::cli::meter::Meter;
-use crate::cli::page::broken;
+use crate::cli::page::{self, broken};
 use crate::cli::watched::around;
 use crate::cli::{database, out, runtime, sources};
 use crate::config::problem::nearest;
@@ -232,13 +232,13 @@ fn tell(told: &Told, meter: &mut Meter, common: &Common) {
         Told::BroughtIn(brought) => meter.pause(|| tell_file(brought, common)),
         Told::Released(note) => meter.pause(|| tell_released(note, common)),
         Told::Missed(exit, text) => {
-            meter.pause(|| out::stderr(&format!("tieout: {}: {text}", exit.class())));
+            meter.pause(|| page::warn(&format!("tieout: {}: {text}", exit.class())));
         }
         Told::Done(note) => meter.pause(|| {
             if common.json {
                 out::stdout(&line("fetched", &**note));
             } else if !common.quiet {
-                out::stdout(&fetched_words(note));
+                page::say(&fetched_words(note));
             }
         }),
     }
@@ -278,8 +278,8 @@ fn tell_released(note: &ReleasedNote, common: &Common) {
 
 fn tell_file(brought: &BroughtIn, common: &Common) {
     if let Some((text, hint)) = brought.trouble() {
-        out::stderr(&format!("tieout: partial: {}: {text}", brought.name));
-        out::stderr(&format!("hint: {hint}"));
+        page::warn(&format!("tieout: partial: {}: {text}", brought.name));
+        page::warn(&format!("hint: {hint}"));
     }
     if common.json {
         out::stdout(&line("ingested", body(brought)));

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::cli::args::{Common, naming, path, yes_or_no};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
-use crate::cli::page::wrapped;
+use crate::cli::page::{self, wrapped};
 use crate::cli::{out, runtime};
 use crate::config::init::write::{Address, file};
 use crate::config::init::{
@@ -466,15 +466,15 @@ fn table<'s>(args: &Args, asks: bool, survey: &'s [Surveyed]) -> Result<&'s Surv
     if !asks {
         return Ok(best);
     }
-    out::stderr("Tables that look like payments, the likeliest first:");
+    page::warn("Tables that look like payments, the likeliest first:");
     for one in likely.iter().take(TABLES_SHOWN) {
-        out::stderr(&format!("  {}", one.name));
+        page::warn(&format!("  {}", one.name));
     }
     loop {
         let name = prompt("table", &best.name, "");
         match find(&name, survey) {
             Ok(found) => return Ok(found),
-            Err(failure) => out::stderr(&failure.text),
+            Err(failure) => page::warn(&failure.text),
         }
     }
 }
@@ -603,10 +603,10 @@ async fn seen(
 fn prompt(what: &str, proposed: &str, why: &str) -> String {
     if !why.is_empty() {
         for line in wrapped(why, 76) {
-            out::stderr(&format!("  {line}"));
+            page::warn(&format!("  {line}"));
         }
     }
-    out::stderr(&format!("{what} [{proposed}]:"));
+    page::warn(&format!("{what} [{proposed}]:"));
     let mut line = String::new();
     let read = std::io::stdin().lock().read_line(&mut line);
     let typed = line.trim();
@@ -637,7 +637,7 @@ fn ask_status(args: &Args, of: &Surveyed, proposal: &Proposal) -> Option<String>
             return None;
         }
         match wrong("status", &typed, of, proposal) {
-            Some(wrong) => out::stderr(&wrong),
+            Some(wrong) => page::warn(&wrong),
             None => return Some(typed),
         }
     }
@@ -662,9 +662,9 @@ async fn tell_values(db: &Database, of: &Surveyed, proposal: &Proposal, seen: &S
     if shown.is_empty() {
         return;
     }
-    out::stderr(&format!("values of {column}, with their rows as far as looked:"));
+    page::warn(&format!("values of {column}, with their rows as far as looked:"));
     for line in wrapped(&shown.join(" · "), 76) {
-        out::stderr(&format!("  {line}"));
+        page::warn(&format!("  {line}"));
     }
 }
 
@@ -733,7 +733,7 @@ fn ask(args: &Args, of: &Surveyed, proposal: &Proposal, answers: &mut Answers) {
         while let Some(wrong) =
             typed.as_deref().and_then(|typed| wrong(setting, typed, of, proposal))
         {
-            out::stderr(&wrong);
+            page::warn(&wrong);
             let again = one(what, setting, given);
             // A word that no row has yet may be meant: who types it twice means it.
             let is_meant = is_target(setting) && again == typed;
@@ -756,7 +756,7 @@ fn ask(args: &Args, of: &Surveyed, proposal: &Proposal, answers: &mut Answers) {
         let why = "where your application puts that tag at the PSP";
         answers.tag_at = ask_open("tag's place", "metadata[order_id]", why);
         while let Some(wrong) = answers.tag_at.as_deref().filter(|it| !is_a_place(it)) {
-            out::stderr(&format!("`{wrong}` is no place: metadata[KEY], as in metadata[order_id]"));
+            page::warn(&format!("`{wrong}` is no place: metadata[KEY], as in metadata[order_id]"));
             answers.tag_at = ask_open("tag's place", "metadata[order_id]", "");
         }
     }
@@ -764,7 +764,7 @@ fn ask(args: &Args, of: &Surveyed, proposal: &Proposal, answers: &mut Answers) {
         let why = "the zone that finance closes its days in";
         answers.timezone = ask_open("business time zone", "Europe/Berlin", why);
         while let Some(wrong) = answers.timezone.as_deref().filter(|it| it.parse::<Tz>().is_err()) {
-            out::stderr(&format!("`{wrong}` is no time zone: a name such as Europe/Berlin"));
+            page::warn(&format!("`{wrong}` is no time zone: a name such as Europe/Berlin"));
             answers.timezone = ask_open("business time zone", "Europe/Berlin", "");
         }
     }
@@ -779,7 +779,7 @@ fn ask_amount(args: &Args, of: &Surveyed, proposal: &Proposal, answers: &mut Ans
         while let Some(wrong) =
             answers.amount.as_deref().and_then(|typed| wrong("amount", typed, of, proposal))
         {
-            out::stderr(&wrong);
+            page::warn(&wrong);
             answers.amount = ask_open("amount column", "amount", "");
         }
     }
@@ -792,7 +792,7 @@ fn ask_amount(args: &Args, of: &Surveyed, proposal: &Proposal, answers: &mut Ans
     };
     answers.unit = ask_open("its unit", "minor or major", why);
     while let Some(typed) = answers.unit.as_deref().filter(|it| !["minor", "major"].contains(it)) {
-        out::stderr(&format!("`{typed}` is no unit: minor (cents) or major (whole units)"));
+        page::warn(&format!("`{typed}` is no unit: minor (cents) or major (whole units)"));
         answers.unit = ask_open("its unit", "minor or major", "");
     }
 }
@@ -923,7 +923,7 @@ fn body(args: &Args, made: &Made, answers: &Answers) -> Value {
 }
 
 fn tell(args: &Args, made: &Proposal, answers: &Answers) {
-    out::stdout(&format!(
+    page::say(&format!(
         "wrote {} · {} as {} · mode succeed_only",
         args.output().display(),
         read_of(made),

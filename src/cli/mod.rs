@@ -214,16 +214,19 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Exit {
     };
     match out::lost() {
         None => exit,
-        Some(why) => {
-            out::stderr(&format!(
-                "tieout: {}: what was to be printed could not be written: {why}; what the command \
-                 did stands",
-                Exit::Database.class()
-            ));
-            out::stderr("hint: free the disk that stdout goes to, then run it again");
-            exit.or_stronger(Exit::Database)
-        }
+        Some(why) => exit.or_stronger(lost(&why)),
     }
+}
+
+/// Tells that stdout took nothing.
+fn lost(why: &dyn std::fmt::Display) -> Exit {
+    page::warn(&format!(
+        "tieout: {}: what was to be printed could not be written: {why}; what the command did \
+         stands",
+        Exit::Database.class()
+    ));
+    page::warn("hint: free the disk that stdout goes to, then run it again");
+    Exit::Database
 }
 
 fn dispatch(cli: &Cli, matches: &clap::ArgMatches) -> Result<Exit, Failure> {
@@ -324,11 +327,11 @@ fn is_asked(words: &[OsString], flag: &str, name: &str) -> bool {
 /// Help and version are answers; everything else is a usage error, in the form of all errors.
 fn usage(error: &clap::Error, json: bool) -> Exit {
     match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => match error.print() {
             // A closed pipe (`tieout --help | head`) is no failure.
-            let _printed = error.print();
-            Exit::Ok
-        }
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => lost(&error),
+            _printed => Exit::Ok,
+        },
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _printed = error.print();
             Exit::Usage

@@ -1,6 +1,7 @@
 //! Lines for people: none wider than eighty columns (or `COLUMNS`), broken between words, what
 //! follows standing under the text that it goes on with.
 
+use std::io::IsTerminal;
 use std::sync::LazyLock;
 
 use crate::cli::out;
@@ -15,6 +16,11 @@ static COLUMNS: LazyLock<usize> = LazyLock::new(|| {
     asked.map_or(WIDTH, |columns: usize| columns.clamp(40, 10_000))
 });
 
+/// How wide lines for people may be.
+pub fn width() -> usize {
+    *COLUMNS
+}
+
 /// Labels are shorter; a gap further right is one between the cells of a table.
 const LABEL: usize = 30;
 
@@ -22,6 +28,22 @@ const LABEL: usize = 30;
 pub fn say(line: &str) {
     broken(line).iter().for_each(|line| out::stdout(line));
 }
+
+/// Tells on stderr what went wrong or is asked. On a terminal in lines that fit; in a log, a mail or
+/// a pipe a text stays on one line, to be searched for.
+pub fn warn(text: &str) {
+    lines_of(text, *IS_READ).iter().for_each(|line| out::stderr(line));
+}
+
+fn lines_of(text: &str, is_read: bool) -> Vec<String> {
+    match is_read {
+        true => text.split('\n').flat_map(broken).collect(),
+        false => vec![text.to_owned()],
+    }
+}
+
+/// Whether a person reads stderr.
+static IS_READ: LazyLock<bool> = LazyLock::new(|| std::io::stderr().is_terminal());
 
 /// A line as lines that fit. A word is never broken: it may be there to be copied. It is one line:
 /// what a row's key or a bank's text has of breaks begins none of its own.
@@ -160,6 +182,18 @@ mod tests {
         assert!(lines.iter().all(|line| broken_at(line, WIDTH) == [line.as_str()]));
         let deeper = broken_deeper(&format!("{begins}{} {forged}", "x".repeat(30)));
         assert_eq!(deeper.concat(), lines.concat());
+    }
+
+    #[test]
+    fn errors_are_broken_for_who_reads_them_on_a_terminal() {
+        let long = "tieout: config: no configuration found; nothing was done; looked for \
+                    tieout.toml, /etc/tieout/tieout.toml";
+        let text = format!("{long}\n  3 | modus = \"full\"\n    | ^^^^^ did you mean `mode`?");
+        let lines = lines_of(&text, true);
+        assert_eq!(lines.len(), 4, "{lines:#?}");
+        assert!(lines.iter().all(|line| line.chars().count() <= WIDTH), "{lines:#?}");
+        assert_eq!(lines[3], "    | ^^^^^ did you mean `mode`?");
+        assert_eq!(lines_of(&text, false), [text]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::cli::args::{Common, sentence};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
-use crate::cli::{out, person};
+use crate::cli::{out, page, person};
 use crate::config::Config;
 use crate::config::names;
 use crate::config::problem::nearest;
@@ -67,7 +67,7 @@ pub async fn run<D: Driver>(
     let paused = tokio::select! {
         paused = &mut pausing => paused,
         () = tokio::time::sleep(SILENT) => {
-            out::stderr("tieout: note: waiting for a batch that was begun before to end");
+            page::warn("tieout: note: waiting for a batch that was begun before to end");
             pausing.await
         }
     };
@@ -81,11 +81,11 @@ pub async fn run<D: Driver>(
     } else if !common.quiet {
         let account = &args.account;
         let words = words(&paused.pause);
-        out::stdout(&match paused.is_new {
+        page::say(&match paused.is_new {
             true => format!("{account} is paused {words}"),
             false => format!("{account} was paused before, {words}; nothing was changed"),
         });
-        out::stdout(&common.copyable(match paused.is_settled {
+        page::say(&common.copyable(match paused.is_settled {
             true => "none of its rows is written until `tieout resume` names it",
             false => "no batch of its rows is begun until `tieout resume` names it",
         }));
@@ -93,7 +93,7 @@ pub async fn run<D: Driver>(
     if paused.is_settled {
         return Ok(Exit::Ok);
     }
-    out::stderr(
+    page::warn(
         "tieout: partial: a batch that was begun before did not end in time: it may still be \
          written; `tieout runs list` shows the run",
     );
@@ -123,7 +123,7 @@ pub async fn resume<D: Driver>(
         body["changed"] = json!(pause.is_some());
         out::stdout(&line("account", body));
     } else if !common.quiet {
-        out::stdout(&match &pause {
+        page::say(&match &pause {
             Some(pause) => format!("{account} goes on; it was paused {}", words(pause)),
             None => format!("{account} was not paused; nothing was changed"),
         });

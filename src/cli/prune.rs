@@ -188,7 +188,7 @@ fn confirm(args: &Args, what: &str) -> Result<(), Failure> {
         return Ok(());
     }
     if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
-        out::stderr(&format!("Delete {what}, for good? [y/N]"));
+        page::warn(&format!("Delete {what}, for good? [y/N]"));
         let mut answer = String::new();
         let read = std::io::stdin().read_line(&mut answer);
         if read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes") {

@@ -10,7 +10,7 @@ use crate::cli::args::{Common, Overriding, overrides, path, yes_or_no};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::screen::{self, rows};
-use crate::cli::{database, out};
+use crate::cli::{database, out, page};
 use crate::config::{self, Config, names};
 use crate::exit::Exit;
 use crate::model::count::counted;
@@ -175,7 +175,7 @@ async fn build<S: Source>(
     } else if !common.quiet {
         let replaced = if built.replaced { ", replacing an older one" } else { "" };
         let dir = built.dir.display();
-        out::stdout(&format!("report   {dir} ({}{replaced})", rows(built.rows)));
+        page::say(&format!("report   {dir} ({}{replaced})", rows(built.rows)));
     }
     untied(&built.untied, &built.findings);
     Ok(exit)
@@ -216,7 +216,7 @@ fn told(verified: &Verified, common: &Common) -> Result<Exit, Failure> {
     }
     if !verified.is_sound() {
         for finding in verified.findings.iter().take(LISTED) {
-            out::stderr(&format!("tieout: integrity: {finding}"));
+            page::warn(&format!("tieout: integrity: {finding}"));
         }
         return Err(Failure::new(
             Exit::Integrity,
@@ -238,9 +238,9 @@ fn told(verified: &Verified, common: &Common) -> Result<Exit, Failure> {
             | Rebuilt::OtherVersion { .. }
             | Rebuilt::Differs { .. } => "its files and the database",
         };
-        out::stdout(&format!("report ok: {dir} ({}), by {source}", rows(verified.rows)));
+        page::say(&format!("report ok: {dir} ({}), by {source}", rows(verified.rows)));
         if !rebuilt.is_open() {
-            out::stdout(&format!("journal    {}", rebuilt.text()));
+            page::say(&format!("journal    {}", rebuilt.text()));
         }
     }
     untied(&verified.untied, &[]);
@@ -254,9 +254,9 @@ fn left_open(rebuilt: &Rebuilt) -> Exit {
         return Exit::Ok;
     }
     for difference in rebuilt.differences() {
-        out::stderr(&format!("tieout: partial: built by another version: {difference}"));
+        page::warn(&format!("tieout: partial: built by another version: {difference}"));
     }
-    out::stderr(&format!("tieout: partial: {}", rebuilt.text()));
+    page::warn(&format!("tieout: partial: {}", rebuilt.text()));
     Exit::Partial
 }
 
@@ -296,9 +296,9 @@ fn verified_body(verified: &Verified) -> serde_json::Value {
 fn untied(currencies: &[String], findings: &[String]) {
     if !currencies.is_empty() {
         let text = currencies.join(", ");
-        out::stderr(&format!("tieout: untied: {text}: claimed and accounted for differ"));
+        page::warn(&format!("tieout: untied: {text}: claimed and accounted for differ"));
         for finding in findings.iter().take(LISTED) {
-            out::stderr(&format!("tieout: untied: {finding}"));
+            page::warn(&format!("tieout: untied: {finding}"));
         }
     }
 }
@@ -307,7 +307,7 @@ fn untied(currencies: &[String], findings: &[String]) {
 fn list(common: &Common, config: &Config) -> Result<Exit, Failure> {
     if !config.report_dir.exists() {
         if !common.json && !common.quiet {
-            out::stdout(&format!("no report yet under {}", config.report_dir.display()));
+            page::say(&format!("no report yet under {}", config.report_dir.display()));
         }
         return Ok(Exit::Ok);
     }

@@ -12,7 +12,7 @@ use clap::{ArgMatches, ValueEnum};
 
 use crate::cli::args::{Common, Overriding, When, overrides, path, word, yes_or_no};
 use crate::cli::failure::Failure;
-use crate::cli::out;
+use crate::cli::page;
 use crate::cli::teller::{self, Teller};
 use crate::cli::watched::watched;
 use crate::cli::window::{Words, resolve};
@@ -398,7 +398,7 @@ fn confirm(
         return Ok(());
     }
     if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
-        out::stderr(&format!("{what}. Go on? [y/N]"));
+        page::warn(&format!("{what}. Go on? [y/N]"));
         let mut answer = String::new();
         let read = std::io::stdin().read_line(&mut answer);
         if read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes") {

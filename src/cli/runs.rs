@@ -115,7 +115,7 @@ async fn abandon<D: Driver>(id: &str, common: &Common, db: &D) -> Result<Exit, F
             ),
             None => format!("run {id} had ended before: {}; nothing was done", run.state.as_str()),
         };
-        out::stdout(&text);
+        page::say(&text);
     }
     Ok(Exit::Ok)
 }

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::cli::cases::review::restore_terminal;
 use crate::cli::failure::Failure;
-use crate::cli::out;
+use crate::cli::page;
 use crate::exit::Exit;
 use crate::run::shutdown::{Signal, Stop};
 
@@ -68,7 +68,7 @@ pub fn listen(stop: &Stop, grace: TimeDelta) -> Result<Listening, Failure> {
     task.spawn(async move {
         let first = next(&mut streams).await;
         if std::io::stderr().is_terminal() {
-            out::stderr("tieout: stopping: what is decided is applied; again to end at once");
+            page::warn("tieout: stopping: what is decided is applied; again to end at once");
         }
         stop.request(first);
         let began = Instant::now();
@@ -91,7 +91,7 @@ async fn say_last(signal: Signal, why: &str) {
         exit.class(),
         exit.code()
     );
-    let told = tokio::task::spawn_blocking(move || out::stderr(&line));
+    let told = tokio::task::spawn_blocking(move || page::warn(&line));
     let _unread = tokio::time::timeout(LAST_WORD, told).await;
 }
 

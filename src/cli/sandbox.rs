@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::cli::args::{Common, yes_or_no};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
-use crate::cli::{out, runtime};
+use crate::cli::{out, page, runtime};
 use crate::config::names;
 use crate::exit::Exit;
 use crate::run::shutdown::Stop;
@@ -77,7 +77,7 @@ fn list(common: &Common) {
         if common.json {
             out::stdout(&line("scenario", scenario));
         } else {
-            out::stdout(&format!("{:<18}{}", scenario.name, scenario.about));
+            page::say(&format!("{:<18}{}", scenario.name, scenario.about));
         }
     }
 }
@@ -101,8 +101,8 @@ fn announce(handle: &Handle, args: &Args, common: &Common) {
         let body = json!({ "base_url": url, "scenario": args.scenario, "seed": args.seed });
         out::stdout(&line("sandbox", body));
     } else if !common.quiet {
-        out::stdout(&format!("sandbox  {url} · scenario {} · seed {}", args.scenario, args.seed));
-        out::stdout(&format!("account  base_url = \"{url}\", livemode = false, any sk_test_ key"));
+        page::say(&format!("sandbox  {url} · scenario {} · seed {}", args.scenario, args.seed));
+        page::say(&format!("account  base_url = \"{url}\", livemode = false, any sk_test_ key"));
         out::stdout(&format!("change   curl -X POST {url}/_sandbox/scenarios/outage"));
         out::stdout("Ctrl-C ends it.");
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::cli::args::{Common, word, yes_or_no};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
-use crate::cli::{database, out, runtime};
+use crate::cli::{database, out, page, runtime};
 use crate::config::web::is_name;
 use crate::config::{Config, names};
 use crate::exit::Exit;
@@ -103,7 +103,7 @@ fn announce(served: &Served, kind: &str, common: &Common) {
         let body = json!({ "url": served.url, "address": served.address.to_string() });
         out::stdout(&line("serving", body));
     } else if !common.quiet {
-        out::stdout(&format!("review page  {} · {kind}", served.url));
+        page::say(&format!("review page  {} · {kind}", served.url));
         out::stdout("Ctrl-C ends it.");
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::cli::args::{Common, word, yes_or_no};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
-use crate::cli::page::say;
+use crate::cli::page::{self, say};
 use crate::cli::{out, person, runtime};
 use crate::clock;
 use crate::config::names;
@@ -271,8 +271,8 @@ fn tell_failed(source: &Source, error: &SourceError, common: &Common) -> Exit {
     let text = format!("{}: {error}; nothing was fetched", source.name);
     let text = text.replace("; nothing was read; nothing was fetched", "; nothing was read");
     let told = Failure::new(exit, text, error.hint(&source.name));
-    out::stderr(&format!("tieout: {}: {}", exit.class(), told.text));
-    out::stderr(&format!("hint: {}", told.hint.unwrap_or_default()));
+    page::warn(&format!("tieout: {}: {}", exit.class(), told.text));
+    page::warn(&format!("hint: {}", told.hint.unwrap_or_default()));
     exit
 }
 
@@ -391,9 +391,9 @@ fn chosen<'a>(
         return Err(Failure::usage(text));
     }
     if key.standing == Standing::Changed {
-        out::stderr("Another key is trusted. If nobody announced a new one, stop here.");
+        page::warn("Another key is trusted. If nobody announced a new one, stop here.");
     }
-    out::stderr(&format!("Did its operator tell you {}? [yes/N]", key.fingerprint));
+    page::warn(&format!("Did its operator tell you {}? [yes/N]", key.fingerprint));
     let mut answer = String::new();
     let read = std::io::stdin().read_line(&mut answer);
     let is_yes = read.is_ok() && [key.fingerprint.as_str(), "yes"].contains(&answer.trim());

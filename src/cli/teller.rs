@@ -198,10 +198,10 @@ impl Teller {
         self.bar.suspend(|| {
             if let Event::Ended(summary) = event {
                 let held = screen::attention(summary);
-                held.iter().for_each(|line| out::stderr(&self.common.copyable(line)));
-                screen::untied(summary).iter().for_each(|line| out::stderr(line));
+                held.iter().for_each(|line| page::warn(&self.common.copyable(line)));
+                screen::untied(summary).iter().for_each(|line| page::warn(line));
             }
-            out::stderr(&line);
+            page::warn(&line);
         });
     }
 
@@ -221,14 +221,14 @@ impl Teller {
                 }
             };
             self.meter.clear();
-            self.bar.suspend(|| out::stderr(&line));
+            self.bar.suspend(|| page::warn(&line));
         }
     }
 
     /// What to do about a report that could not be written.
     fn hint(&self, summary: &Summary) {
         if let Some(hint) = &summary.hint {
-            out::stderr(&self.common.copyable(&format!("hint: {hint}")));
+            page::warn(&self.common.copyable(&format!("hint: {hint}")));
         }
     }
 }

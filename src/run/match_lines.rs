@@ -556,9 +556,9 @@ async fn match_some<'l>(
     refused: &Refused,
 ) -> Result<FoundOut<'l>, RunError> {
     let texts = texts_of(lines.iter().map(Names::from));
-    let rows = rows_of(scene, account, &texts, storing).await?;
+    let known = rows_of(scene, account, &texts, storing).await?;
     let runs = storing.runs(scene, account, lines.iter().map(Names::from)).await?;
-    let by_name = by_name(&rows, &runs);
+    let by_name = by_name(&known, &runs);
     let naming = lines.iter().filter_map(|line| {
         let names = Names::from(line);
         names_payment(names, way_of(line, &by_name), &by_name).then_some(names)
@@ -568,13 +568,7 @@ async fn match_some<'l>(
     let mut marks: Vec<LineMark> = Vec::new();
     let mut alone: Vec<(&OpenLine, Reason)> = Vec::new();
     let mut ended = Ended::new();
-    let (mut named, mut fees) = (Named::new(), Vec::new());
-    let mut processing = Rows::new();
-    let mut name = |(table, row): Placed<'_>, place: LinePlace| {
-        named.entry(table).or_default().push((row.key.id.clone(), place));
-        let own = processing.entry(table).or_default().entry(row.key.id.clone());
-        own.or_insert_with(|| row.clone());
-    };
+    let (mut named, mut rows, mut fees) = (Named::new(), Rows::new(), Vec::new());
     let now = scene.clock.now();
     let asked = scene.options.ids.as_ref().map(|ids| ids.iter().collect::<HashSet<_>>());
     let is_asked = |row: &Transaction| asked.as_ref().is_none_or(|ids| ids.contains(&row.key.id));
@@ -589,7 +583,7 @@ async fn match_some<'l>(
         let named_row = row_of(names, (kind, way), &by_name);
         let (found, beside) = owner_of(named_row, (names, (kind, way), line.place), &payments);
         if let Some(row) = beside.filter(|(_, row)| is_asked(row)) {
-            name(row, line.place);
+            name((&mut named, &mut rows), row, line.place);
         }
         match found {
             Ok((_, row)) if !is_asked(row) || is_early(line, (kind, way), row, now) => {}
@@ -597,7 +591,7 @@ async fn match_some<'l>(
                 alone.push((line, Reason::Returned));
             }
             Ok((table, row)) if row.processing => {
-                name((table, row), line.place);
+                name((&mut named, &mut rows), (table, row), line.place);
                 if runs_back(kind, way, row.kind) || gives_again(kind, way, row.kind) {
                     // The row's only where its own movement was booked before.
                     alone.push((line, Reason::Returned));
@@ -621,18 +615,14 @@ async fn match_some<'l>(
     let differing = differing(&ended, (&again, &agreed), &mut freed);
     let unseen: HashSet<LinePlace> =
         lines.iter().filter(|line| line.reason.is_none()).map(|line| line.place).collect();
-    Ok(FoundOut {
-        marks,
-        alone,
-        unseen,
-        new: 0,
-        again,
-        named,
-        rows: processing,
-        differing,
-        freed,
-        fees,
-    })
+    Ok(FoundOut { marks, alone, unseen, new: 0, again, named, rows, differing, freed, fees })
+}
+
+/// A line names a row in processing.
+fn name((named, rows): (&mut Named, &mut Rows), (table, row): Placed<'_>, place: LinePlace) {
+    named.entry(table).or_default().push((row.key.id.clone(), place));
+    let own = rows.entry(table).or_default().entry(row.key.id.clone());
+    own.or_insert_with(|| row.clone());
 }
 
 /// Whether a line would be the movement of a row that ended, and was not booked yet.

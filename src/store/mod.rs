@@ -17,6 +17,7 @@ pub mod source_table;
 pub mod fit;
 pub mod references;
 pub mod literals;
+pub mod layout;
 pub mod decode;
 mod sibling;
 pub mod watch;

@@ -587,9 +587,16 @@ async fn a_second_signal_ends_at_once() {
 async fn what_cannot_be_printed_is_told_at_the_end() {
     let shop = Shop::with(&[("pay_1", 1_999, CAPTURED)]).await;
     let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    for words in [&["run", "--dry-run"][..], &["runs", "list"], &["config", "default"]] {
+    let printing: [&[&str]; 5] = [
+        &["run", "--dry-run"],
+        &["runs", "list"],
+        &["config", "default"],
+        &["run", "--help"],
+        &["--version"],
+    ];
+    for words in printing {
         let mut command = shop.command(words, &[]);
-        if words[0] == "runs" {
+        if words == ["runs", "list"] {
             assert_eq!(shop.tieout(&["run"], &[]).code, Some(0));
         }
         let ended = command.stdout(full()).output().unwrap();

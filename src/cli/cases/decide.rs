@@ -260,7 +260,7 @@ impl Asked<'_> {
         let count = u64::try_from(stand.len()).unwrap_or(u64::MAX);
         let exit = done(action, count, cases.len(), common);
         for case in cases.iter().filter(|case| !stand.contains(&case.number)) {
-            out::stderr(&format!(
+            page::warn(&format!(
                 "tieout: case C-{0}: nothing was proposed: it has a proposal already (tieout cases \
                  reject C-{0} --why TEXT ends it), or shows something else by now",
                 case.number
@@ -280,7 +280,7 @@ async fn unproposed(cases: &[CaseRow], db: &Database) -> Result<(Vec<CaseRow>, u
     let mut free = cases.to_vec();
     free.retain(|case| !live.contains(&case.number));
     for case in cases.iter().filter(|case| live.contains(&case.number)) {
-        out::stderr(&format!(
+        page::warn(&format!(
             "tieout: case C-{0}: it has a proposal already (tieout cases reject C-{0} --why TEXT \
              ends one that is open)",
             case.number
@@ -374,19 +374,19 @@ impl Open {
             let number = case.number;
             if let Some(why) = moved_on(case, proposal) {
                 stale = stale.saturating_add(1);
-                out::stderr(&format!(
+                page::warn(&format!(
                     "tieout: case C-{number}: {why}: nothing is left to approve of it (tieout \
                      cases reject C-{number} --why TEXT ends the proposal)"
                 ));
             } else if proposal.is_stale(case.evidence_sha256.as_ref()) {
                 stale = stale.saturating_add(1);
-                out::stderr(&format!("tieout: case C-{number}: {}", stale_text(number)));
+                page::warn(&format!("tieout: case C-{number}: {}", stale_text(number)));
             } else if let Some(why) = alone.get(&number) {
                 own = own.saturating_add(1);
-                out::stderr(&format!("tieout: case C-{number}: {why}"));
+                page::warn(&format!("tieout: case C-{number}: {why}"));
             } else if let Some(why) = not_by(proposal, by, is_told_apart) {
                 own = own.saturating_add(1);
-                out::stderr(&format!("tieout: case C-{number}: {why}"));
+                page::warn(&format!("tieout: case C-{number}: {why}"));
             } else {
                 return true;
             }
@@ -463,7 +463,7 @@ pub async fn reject(options: &Reject, common: &Common, db: &Database) -> Result<
     let count = u64::try_from(ended.len()).unwrap_or(u64::MAX);
     let exit = done("reject", count, open.cases.len(), common);
     for proposal in open.proposals.values().filter(|one| !ended.contains(&one.number)) {
-        out::stderr(&format!(
+        page::warn(&format!(
             "tieout: case C-{0}: nothing was rejected: what was proposed had ended before (tieout \
              cases show C-{0} says how)",
             proposal.case_number
@@ -549,7 +549,7 @@ pub async fn carry_out(
     let numbers: Vec<i64> = cases.iter().map(|case| case.number).collect();
     let mut tell = |event: Event| {
         if let Event::NotExamined { exit, text } = event {
-            out::stderr(&format!("tieout: {}: {text}", exit.class()));
+            page::warn(&format!("tieout: {}: {text}", exit.class()));
         }
     };
     let ended = Box::pin(carry_out_now(&setup, &options, db, stop, &numbers, &mut tell)).await;
@@ -557,13 +557,13 @@ pub async fn carry_out(
         Ok(summary) => summary.exit,
         Err(error) => {
             let failure = Failure::run(&error);
-            out::stderr(&format!(
+            page::warn(&format!(
                 "tieout: {}: {}; what was approved stands, and the next run carries it out",
                 failure.exit.class(),
                 failure.text
             ));
             if let Some(hint) = &failure.hint {
-                out::stderr(&format!("hint: {hint}"));
+                page::warn(&format!("hint: {hint}"));
             }
             failure.exit
         }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::cli::cases::decide::proposals_of;
 use crate::cli::cases::select::SAMPLES;
 use crate::cli::failure::Failure;
-use crate::cli::out;
+use crate::cli::page;
 use crate::config::Config;
 use crate::run::kept::{kept_by, kept_if};
 use crate::store::database::Database;
@@ -57,7 +57,7 @@ pub async fn tell_kept(
         for decision in decisions.iter().filter(|one| is_its(one, case)) {
             let kept = kept_by(db, &config.tables, case.into(), decision, proposals).await;
             if let Some(kept) = kept.map_err(|e| Failure::store(&e))? {
-                out::stderr(&format!("tieout: case C-{}: {kept}", case.number));
+                page::warn(&format!("tieout: case C-{}: {kept}", case.number));
             }
         }
     }

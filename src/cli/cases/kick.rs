@@ -84,7 +84,7 @@ pub fn run(args: &Args, common: &Common, config: &Config) -> Result<Exit, Failur
     let (chosen, user) = found;
     refuse(&which, &chosen)?;
     if !common.quiet {
-        left_out(&chosen, args.limit).iter().for_each(|text| out::stderr(text));
+        left_out(&chosen, args.limit).iter().for_each(|text| page::warn(text));
     }
     if chosen.cases.is_empty() {
         return Ok(none(&asked, &chosen, (args.dry_run, common)));
@@ -245,9 +245,9 @@ fn confirm(args: &Args, cases: &[Kicked]) -> Result<(), Failure> {
     if args.yes || args.dry_run || !args.cases.is_empty() {
         return Ok(());
     }
-    preview(cases).iter().for_each(|text| out::stderr(text));
+    preview(cases).iter().for_each(|text| page::warn(text));
     if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
-        out::stderr("Ask the PSP again and decide them by today's rules? [y/N]");
+        page::warn("Ask the PSP again and decide them by today's rules? [y/N]");
         let mut answer = String::new();
         let read = std::io::stdin().read_line(&mut answer);
         if read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes") {
@@ -421,7 +421,7 @@ async fn show(
     if dry_run {
         out::stdout("dry run: nothing was written anywhere");
     } else {
-        out::stdout(&format!("run {}, recorded as kicked by {}", summary.run_id, kick.by));
+        page::say(&format!("run {}, recorded as kicked by {}", summary.run_id, kick.by));
         screen::tie_out(&summary.totals).iter().for_each(|text| page::say(text));
     }
     Ok(())

@@ -167,7 +167,7 @@ impl Desk<'_> {
     }
 
     fn tell(&self, failure: &Failure) {
-        out::stdout(&format!("→ {}", failure.text));
+        page::say(&format!("→ {}", failure.text));
         if let Some(hint) = &failure.hint {
             page::say(&format!("  {}", self.common.copyable(hint)));
         }
@@ -223,11 +223,11 @@ impl Desk<'_> {
         let needs = needs_two(one, (what, object.as_deref()), self.config, self.db).await?;
         let by = maker(one, &needs, self.db).await?;
         if let Some(why) = needs.get(&case.number).and_then(Second::why) {
-            out::stdout(&format!("another person approves it: {why}"));
+            page::say(&format!("another person approves it: {why}"));
         }
         let asked = (what, object.as_deref());
         let kept = kept_of(one, (asked, false), self.config, self.db).await?;
-        kept.values().for_each(|kept| out::stdout(kept));
+        kept.values().for_each(|kept| page::say(kept));
         let with = object.as_deref().map(|object| format!(" with {object}")).unwrap_or_default();
         let said = ask(&format!("{}{with}: why? (empty: not at all)", what.as_str()))?;
         if said.is_empty() {

@@ -9,7 +9,7 @@ use crate::cli::args::{Common, sentence, word, yes_or_no};
 use crate::cli::cases::{PAGE, find, number_of, row};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
-use crate::cli::{out, person};
+use crate::cli::{out, page, person};
 use crate::config::problem::nearest;
 use crate::config::{Config, names};
 use crate::exit::Exit;
@@ -381,18 +381,18 @@ impl Preview<'_> {
         if common.quiet {
             return;
         }
-        out::stdout(&format!("{}: {}", self.action, outline.head()));
+        page::say(&format!("{}: {}", self.action, outline.head()));
         for case in self.cases.iter().take(SAMPLES) {
-            out::stdout(&format!("  {}", row(case, now)));
+            page::say(&format!("  {}", row(case, now)));
             if let Some(says) = (self.says)(case) {
-                crate::cli::page::say(&format!("          {says}"));
+                page::say(&format!("          {says}"));
             }
         }
         if let Some(rest) = outline.rest() {
-            out::stdout(&rest);
+            page::say(&rest);
         }
         if let Some(left) = left.filter(|left| left.cases > 0) {
-            crate::cli::page::say(left.says);
+            page::say(left.says);
         }
         out::stdout(&format!("seen  {seen}"));
     }
@@ -438,7 +438,7 @@ impl Preview<'_> {
             return Ok(true);
         }
         if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
-            out::stderr(&format!("{}? [y/N]", self.action));
+            page::warn(&format!("{}? [y/N]", self.action));
             let mut answer = String::new();
             let read = std::io::stdin().read_line(&mut answer);
             if read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes") {
@@ -518,7 +518,7 @@ pub fn done(action: &str, changed: u64, meant: usize, common: &Common) -> Exit {
                 format!("; {left} left as they were: they changed meanwhile, or were so before")
             }
         };
-        out::stdout(&format!("{action}: {}{rest}", counted(changed, "case", "cases")));
+        page::say(&format!("{action}: {}{rest}", counted(changed, "case", "cases")));
     }
     Exit::Ok
 }

@@ -168,11 +168,11 @@ async fn fitting(
 /// Filters may mean thousands that are left out: the first few are named.
 fn tell_left(why: &str, cases: &[i64]) {
     for case in cases.iter().take(SAMPLES) {
-        out::stderr(&format!("tieout: case C-{case}: {why}"));
+        page::warn(&format!("tieout: case C-{case}: {why}"));
     }
     let more = cases.len().saturating_sub(SAMPLES);
     if more > 0 {
-        out::stderr(&format!("tieout: and {}: {why}", counted(more, "other", "others")));
+        page::warn(&format!("tieout: and {}: {why}", counted(more, "other", "others")));
     }
 }
 

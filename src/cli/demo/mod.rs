@@ -19,7 +19,7 @@ use crate::cli::demo::show::{Shown, show};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::files::{folded, payouts};
-use crate::cli::{out, runtime, screen};
+use crate::cli::{out, page, runtime, screen};
 use crate::config::names;
 use crate::exit::Exit;
 use crate::model::count::counted;
@@ -54,7 +54,7 @@ pub fn run(args: &Args, common: &Common) -> Result<Exit, Failure> {
         let _listening = runtime::listen(&stop, GRACE)?;
         let mut tell = |event: Event| {
             if let Event::NotExamined { exit, text } = event {
-                out::stderr(&format!("tieout: {}: {text}", exit.class()));
+                page::warn(&format!("tieout: {}: {text}", exit.class()));
             }
         };
         let shown = Box::pin(show(&args.dir, &stop, &mut tell)).await;

@@ -6,8 +6,9 @@ use crate::config::init::{Answers, OPEN, Proposal};
 /// What the file begins with.
 const HEAD: &str = "\
 # tieout.toml, proposed by `tieout config init` from the database's catalogue.
-# Read every line: what stands behind `#` above a line is why it says what it says.
-# A line with \"???\" could not be told, and `tieout config check` refuses it until it is answered.
+# Read every line: what stands behind `#` above a line is why it says that.
+# A line with \"???\" could not be told, and `tieout config check` refuses it until
+# it is answered.
 # Every other setting with its default: `tieout config default`.
 ";
 
@@ -52,7 +53,8 @@ pub fn file(
     put("mode = \"succeed_only\"");
     put("# Checked against every answer: a live key never meets test rows.");
     put(&format!("livemode = {}", answers.live));
-    put("# The environment variable that holds the key; a restricted key that reads is enough.");
+    put("# The environment variable that holds the key; a restricted one that reads");
+    put("# is enough.");
     put(&format!("key_env = {}", quoted(&answers.key_env)));
     put("# Where your application puts the tag at the PSP.");
     put(&format!("tag = {}", quoted(answers.tag_at.as_deref().unwrap_or(OPEN))));
@@ -105,12 +107,12 @@ fn key(name: &str) -> String {
     }
 }
 
-/// A comment in lines that fit a screen.
+/// A comment in lines of at most eighty columns.
 fn wrapped(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {
-            Some(line) if line.chars().count().saturating_add(word.chars().count()) < 90 => {
+            Some(line) if line.chars().count().saturating_add(word.chars().count()) < 80 => {
                 line.push(' ');
                 line.push_str(word);
             }

@@ -12,6 +12,7 @@ use sqlx::postgres::{PgConnection, PgPool};
 
 use crate::decide::policy::Mode;
 use crate::store::error::{Asker, PREFIX, StoreError};
+use crate::store::layout::laid_out;
 use crate::store::postgres::errors::failed;
 use crate::store::source_table::{QuotedIdent, SourceTable};
 
@@ -134,7 +135,7 @@ pub(super) async fn statements(
     let mut text = heading(&found.database, prefix);
     for (role, what) in [
         (&run, "what the schedule runs as"),
-        (&read, "for looking: run --dry-run, explain, runs, cases, reports, verifying"),
+        (&read, "for looking: dry runs, explain, runs, cases, reports, verifying"),
         (&people, "for pausing accounts, releasing files and for the cases"),
     ] {
         make_role(&mut text, role, what);
@@ -163,26 +164,31 @@ pub(super) async fn statements(
     Ok(text)
 }
 
+/// One statement or comment, after the empty lines that it begins with.
 fn put(text: &mut String, line: &str) {
-    text.push_str(line);
-    text.push('\n');
+    let statement = line.trim_start_matches('\n');
+    text.extend(line.chars().take_while(|letter| *letter == '\n'));
+    for line in laid_out(statement, 80, 4) {
+        text.push_str(&line);
+        text.push('\n');
+    }
 }
 
 fn heading(database: &str, prefix: &str) -> String {
     let named = if prefix == "tieout" { String::new() } else { format!(" --prefix {prefix}") };
     format!(
-        "-- Three roles for tieout in the database {database}. Nothing was changed: read this, \
-         then run\n\
-         -- it as the tables' owner after `tieout db migrate`, and again when the mapping or the\n\
-         -- version changes:  tieout db roles{named} | psql -v ON_ERROR_STOP=1 \"$OWNER_URL\"\n\
-         -- The roles cannot log in. Give each to a login:  grant {prefix}_run to some_login;\n\
+        "-- Three roles for tieout in the database {database}.\n\
+         -- Nothing was changed: read this, then run it as the tables' owner after\n\
+         -- `tieout db migrate`, and again when the mapping or the version changes:\n\
+         --   tieout db roles{named} | psql -v ON_ERROR_STOP=1 \"$OWNER_URL\"\n\
+         -- The roles cannot log in. Give each to a login:\n\
+         --   grant {prefix}_run to some_login;\n\
          -- Triggers of yours run as the role that writes: grant it what they need.\n\
          -- Migrating and pruning stay with the owner.\n\
-         -- Granting takes the owner; making the roles takes createrole or a superuser. An owner \
-         who may\n\
-         -- not has them made first:  create role {prefix}_run nologin;  and the other two so. \
-         What is there\n\
-         -- is not made again.\n\
+         -- Granting takes the owner; making the roles takes createrole or a superuser.\n\
+         -- An owner who may not has them made first, each of the three so:\n\
+         --   create role {prefix}_run nologin;\n\
+         -- What is there is not made again.\n\
          begin;\n"
     )
 }
@@ -210,7 +216,7 @@ fn mapped(text: &mut String, tables: &[SourceTable], run: &QuotedIdent, all: &st
         .flat_map(|table| [&table.read, &table.write])
         .chain(histories.map(|history| &history.name))
         .collect();
-    put(text, "\n-- Your tables: read what is mapped, write the columns that the mapping writes.");
+    put(text, "\n-- Your tables: read what is mapped, write the columns the mapping writes.");
     for relation in relations {
         put(text, &format!("revoke all on {relation} from {all};"));
     }
