@@ -15,6 +15,7 @@ use crate::cli::files::release::released_words;
 use crate::cli::meter::Meter;
 use crate::cli::{events, ingest, out, page, screen};
 use crate::exit::Exit;
+use crate::model::count::some_of;
 use crate::model::money::grouped_text;
 use crate::model::time::span_text;
 use crate::run::events::{Event, Summary};
@@ -211,13 +212,9 @@ impl Teller {
             let line = match ids.as_slice() {
                 [only] => format!("tieout: row {only} of {table} was not looked at: {why}"),
                 several => {
-                    let named = several.iter().take(PASSED_OVER_NAMED).map(String::as_str);
-                    let named = named.collect::<Vec<_>>().join(", ");
-                    let more = if several.len() > PASSED_OVER_NAMED { ", …" } else { "" };
                     let rows = several.len();
-                    format!(
-                        "tieout: {rows} rows of {table} were not looked at ({named}{more}): {why}"
-                    )
+                    let named = some_of(several.iter().take(PASSED_OVER_NAMED), rows);
+                    format!("tieout: {rows} rows of {table} were not looked at ({named}): {why}")
                 }
             };
             self.meter.clear();

@@ -10,6 +10,13 @@ pub fn counted(count: impl Display, one: &str, many: &str) -> String {
     format!("{count} {noun}")
 }
 
+/// Those that are named of so many: `C-1, C-2, …`.
+pub fn some_of(named: impl IntoIterator<Item = impl Display>, all: usize) -> String {
+    let named: Vec<String> = named.into_iter().map(|one| one.to_string()).collect();
+    let more = if all > named.len() { ", …" } else { "" };
+    format!("{}{more}", named.join(", "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -28,5 +35,13 @@ mod tests {
         }
         assert_eq!(counted(1_usize, "event waits", "events wait"), "1 event waits");
         assert_eq!(counted(3_u64, "event waits", "events wait"), "3 events wait");
+    }
+
+    #[test]
+    fn that_there_are_more_is_said() {
+        let keys = ["a", "b", "c"];
+        assert_eq!(some_of(keys, 3), "a, b, c");
+        assert_eq!(some_of(keys.iter().take(2), 3), "a, b, …");
+        assert_eq!(some_of([7], 1), "7");
     }
 }

@@ -16,7 +16,7 @@ use crate::decide::brake::{Brake, BrakeFigures, is_tag_dropped, usual_after};
 use crate::decide::decision::Verdict;
 use crate::decide::policy::{Mode, Timing};
 use crate::exit::Exit;
-use crate::model::count::counted;
+use crate::model::count::{counted, some_of};
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, to_short_text};
 use crate::model::transaction::{Kind, RowKey, hex};
@@ -193,11 +193,10 @@ impl Books {
         }
         for ((table, words), (rows, mut keys)) in std::mem::take(&mut self.refused_alike) {
             keys.sort_unstable();
-            let more = if rows > keys.len() { ", …" } else { "" };
-            let (keys, word) = (keys.join(", "), if rows == 1 { "key" } else { "keys" });
+            let (keys, word) = (some_of(keys, rows), if rows == 1 { "key" } else { "keys" });
             let rows = counted(rows, "row was", "rows were");
             let text = format!(
-                "table {table}: {rows} not written, and given back ({word} {keys}{more}): the \
+                "table {table}: {rows} not written, and given back ({word} {keys}): the \
                  database refused them, and no row beside them was written: {words}; correct the \
                  right, the trigger or the constraint, and the next run writes them"
             );
@@ -582,13 +581,11 @@ fn not_carried_out(why: &str, mut approvals: Vec<(i64, i64)>) -> String {
              run tries again"
         );
     }
-    let named = approvals.iter().take(KEYS_TOLD).map(|(case, _)| format!("C-{case}"));
-    let named = named.collect::<Vec<_>>().join(", ");
-    let more = if approvals.len() > KEYS_TOLD { ", …" } else { "" };
+    let cases = approvals.iter().take(KEYS_TOLD).map(|(case, _)| format!("C-{case}"));
+    let (all, cases) = (approvals.len(), some_of(cases, approvals.len()));
     format!(
-        "{} approved proposals are not carried out (cases {named}{more}): {why}; the next run \
-         tries again",
-        approvals.len()
+        "{all} approved proposals are not carried out (cases {cases}): {why}; the next run tries \
+         again"
     )
 }
 

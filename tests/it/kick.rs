@@ -510,7 +510,7 @@ async fn what_people_approve_during_a_kick_goes_first(engine: Engine) {
     let shop = with_cases_by(engine, 2, |text| format!("{text}\n{ONE_IS_ENOUGH}")).await;
     rule(&shop, "retryable");
     let kicking = kick(&shop, &["--fixed-by-rules", "--yes"]);
-    let ran = approving_meanwhile(&shop, "C-1", 2, kicking).await.ended(0);
+    let ran = approving_meanwhile(&shop, kicking).await.ended(0);
     assert_eq!([shop.status(1).await, shop.status(2).await], ["processing", "retry"]);
     let left = ran.of_type("kicked_case").into_iter().find(|case| case["case_id"] == "C-1");
     let why = left.unwrap()["not_decided"].to_string();
@@ -524,28 +524,24 @@ async fn what_people_approve_during_a_run_by_id_goes_first(engine: Engine) {
     let shop = with_cases_by(engine, 2, |text| format!("{text}\n{ONE_IS_ENOUGH}")).await;
     rule(&shop, "retryable");
     let running = shop.run_with(&["--id", "1", "--id", "2"]);
-    approving_meanwhile(&shop, "C-1", 2, running).await.ended(0);
+    approving_meanwhile(&shop, running).await.ended(0);
     assert_eq!([shop.status(1).await, shop.status(2).await], ["processing", "retry"]);
     shop.run().await.ended(0);
     assert_eq!(shop.status(1).await, "failed");
     shop.check(false).await;
 }
 
-/// What ran beside a PSP that answers late, with an approval of a case as failed amid it.
-async fn approving_meanwhile(
-    shop: &Shop,
-    case: &str,
-    claimed: i64,
-    running: impl Future<Output = Ran>,
-) -> Ran {
-    let failed = ["cases", "propose", case, "--as", "failed", "--why", "closed down"];
+/// What ran on two rows beside a PSP that answers late, with an approval of the first one's case as
+/// failed amid it.
+async fn approving_meanwhile(shop: &Shop, running: impl Future<Output = Ran>) -> Ran {
+    let failed = ["cases", "propose", "C-1", "--as", "failed", "--why", "closed down"];
     confirmed(shop, &failed).await.ended(0);
     shop.sandbox.fault(FaultRule::always(Action::Delay { ms: 4_000 }));
     let approving = async {
-        while shop.count("tieout_checks where lease_run is not null").await != claimed {
+        while shop.count("tieout_checks where lease_run is not null").await != 2 {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        let later = ["cases", "approve", case, "--why", "so it is", "--later"];
+        let later = ["cases", "approve", "C-1", "--why", "so it is", "--later"];
         confirmed(shop, &later).await.ended(0);
     };
     let (ran, ()) = tokio::join!(running, approving);

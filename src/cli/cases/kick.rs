@@ -20,7 +20,7 @@ use crate::cli::{database, out, page, person, screen};
 use crate::config::problem::nearest;
 use crate::config::{Config, names};
 use crate::exit::Exit;
-use crate::model::count::counted;
+use crate::model::count::{counted, some_of};
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::to_short_text;
 use crate::model::transaction::RowKey;
@@ -189,9 +189,9 @@ fn left_out(chosen: &Chosen, limit: u32) -> Vec<String> {
         ));
     }
     if let Some(first) = chosen.spoken_for.first() {
-        let more = if chosen.spoken_for.len() > 1 { ", …" } else { "" };
+        let first = some_of([format!("C-{first}")], chosen.spoken_for.len());
         lines.push(format!(
-            "tieout: {} (C-{first}{more}): people approved what is to become of it, and the next \
+            "tieout: {} ({first}): people approved what is to become of it, and the next \
              run carries it out; `tieout cases reject` takes an approval back",
             counted(
                 chosen.spoken_for.len(),
