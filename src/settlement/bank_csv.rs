@@ -30,9 +30,41 @@ const OF_AN_API: &[&str] = &["id", "amount", "currency", "created"];
 /// A head this long was cut somewhere: its last row may be half a row.
 const CUT: usize = 60 * 1024;
 
-/// The columns of a bank that writes no header row, and what they are.
-const BARE: [&str; 6] =
-    ["account", "buchungstext", "buchungsdatum", "valutadatum", "betrag", "währung"];
+/// The columns of banks that write no header row, and what each row of theirs is known by.
+const BARE: &[(&[&str], fn(&[String]) -> bool)] = &[
+    (
+        &["account", "buchungstext", "buchungsdatum", "valutadatum", "betrag", "währung"],
+        is_bare_account,
+    ),
+    (
+        &["buchungsdatum", "buchungstext", "valutadatum", "betrag", "währung", "", ""],
+        is_bare_moment,
+    ),
+    (
+        &[
+            "boekingsdatum",
+            "rekening",
+            "tegenrekening",
+            "naam tegenpartij",
+            "",
+            "",
+            "",
+            "valutasoort rekening",
+            "saldo voor mutatie",
+            "valutasoort mutatie",
+            "transactiebedrag",
+            "journaaldatum",
+            "valutadatum",
+            "",
+            "",
+            "",
+            "betalingskenmerk",
+            "omschrijving",
+            "",
+        ],
+        is_bare_before,
+    ),
+];
 
 /// What the header and the first rows say together.
 pub fn recognise(head: &str) -> Option<String> {
@@ -270,7 +302,8 @@ impl Roles {
         let is_alone = !any(words::AMOUNT) && !any(words::DEBIT) && !any(words::CREDIT);
         let of_account = only(&stems, words::OF_ACCOUNT);
         let proven = of_account.or_else(|| only(&stems, words::PROVEN_AMOUNT));
-        let proven = proven.filter(|_| is_alone && balance.is_some());
+        let is_proven = balance.is_some() || sheet::has(names, words::BILLED);
+        let proven = proven.filter(|_| is_alone && is_proven);
         let whole = proven.or_else(|| only(&stems, words::AMOUNT));
         let sides = only(&stems, words::DEBIT).zip(only(&stems, words::CREDIT));
         let (amount, beside) = if sides.is_some() { (None, whole) } else { (whole, None) };
@@ -310,7 +343,7 @@ impl Roles {
             sides,
             beside,
             others: others(&stems, whole),
-            card: any(words::CARD),
+            card: any(words::CARD) || names.get(date).is_some_and(|own| own == words::BOUGHT_ON),
             issuers: sheet::has(names, words::ISSUERS),
             kinds: all(names, words::KINDS),
             currency_like: names.iter().filter(|name| words::is_currency(name)).count(),
@@ -333,24 +366,44 @@ fn infer(head: &str) -> Option<(Table, Layout)> {
     if head.trim_start().starts_with(['<', '{']) {
         return None;
     }
-    let layout = sheet::find(head, |names| Roles::of(names).is_some())?;
+    let layout = sheet::find(head, |names| Roles::of(names).is_some());
+    let layout = layout.or_else(|| of_two(head))?;
     let mut roles = Roles::of(&layout.names)?;
-    let mut rows = sheet::rows_of(head, layout.delimiter, LOOKED_AT);
-    if head.len() >= CUT || rows.len() == LOOKED_AT {
-        rows.pop();
-    }
+    let rows = whole_rows(head, layout.delimiter);
     let rows: Vec<Vec<String>> = rows.into_iter().skip(layout.above.saturating_add(1)).collect();
     // A word for a currency in one language is one for a day in others.
     roles.currencies.retain(|at| !holds_days(&rows, *at));
+    if let Some(at) = booked_on(&layout.names, &rows) {
+        roles.date = at;
+        roles.statuses.retain(|own| *own != at);
+    }
     if roles.named_currency.is_none() && roles.currencies.is_empty() {
         let in_dollars = words::is_in_dollars(&layout.names);
         let dollar = || Currency::parse("USD").ok().filter(|_| in_dollars);
         let said = || currency_above(head, &layout).filter(|_| roles.shows_ways());
         let of_sides = euro_of(&roles, &layout).or(roles.of_balance);
-        roles.named_currency = of_sides.or_else(dollar).or_else(said);
+        let of_bank = || only_currency(&roles, &layout, &rows);
+        roles.named_currency = of_sides.or_else(dollar).or_else(said).or_else(of_bank);
     }
     let table = Inference { head, roles: &roles, layout: &layout, rows: &rows }.table()?;
     Some((table, layout))
+}
+
+/// The currency of a bank that names none, where each amount has its sign.
+fn only_currency(roles: &Roles, layout: &Layout, rows: &[Vec<String>]) -> Option<Currency> {
+    let (currency, sign) = words::only_currency(&layout.names)?;
+    let amounts = rows.iter().flat_map(|row| roles.moved().filter_map(|at| row.get(at)));
+    let mut amounts = amounts.filter(|text| !text.is_empty());
+    amounts.all(|text| text.contains(sign)).then_some(currency)
+}
+
+/// The rows of a head, without one that is cut at its end.
+fn whole_rows(head: &str, delimiter: u8) -> Vec<Vec<String>> {
+    let mut rows = sheet::rows_of(head, delimiter, LOOKED_AT);
+    if head.len() >= CUT || rows.len() == LOOKED_AT {
+        rows.pop();
+    }
+    rows
 }
 
 /// Whether a column holds days, and nothing else.
@@ -360,40 +413,116 @@ fn holds_days(rows: &[Vec<String>], at: usize) -> bool {
     values.peek().is_some() && values.all(|text| is_day(text))
 }
 
-/// A file without a header row whose rows leave no doubt: each has the own IBAN, a text, two days,
-/// an amount and its currency, and nothing else.
+/// The column that says of a row on which day it was booked, by a name that elsewhere is one of a
+/// status: no status is a day.
+fn booked_on(names: &[String], rows: &[Vec<String>]) -> Option<usize> {
+    let at = only(names, &[words::BOOKED_ON])?;
+    let mut values = rows.iter().filter_map(|row| row.get(at));
+    values.any(|text| is_day(text)).then_some(at)
+}
+
+/// The columns of a bank that writes amounts of two currencies, each into a column of its own,
+/// where all rows fill one of them, which then is the amount.
+fn of_two(head: &str) -> Option<Layout> {
+    let mut layout = sheet::find(head, |names| sheet::has(names, words::OF_TWO))?;
+    let rows = whole_rows(head, layout.delimiter);
+    let rows = || rows.iter().skip(layout.above.saturating_add(1));
+    let at = |wanted: &str| layout.names.iter().position(|name| name == wanted);
+    let (kind, cad, usd) = (at("account type")?, at("cad")?, at("usd")?);
+    let value = |row: &Vec<String>, at: usize| row.get(at).cloned().unwrap_or_default();
+    let fills = |at: usize| rows().any(|row| !value(row, at).is_empty());
+    let (own, other, name) = match (fills(cad), fills(usd)) {
+        (true, false) => (cad, usd, "amount cad"),
+        (false, true) => (usd, cad, "amount usd"),
+        _both => return None,
+    };
+    // A card's signs may be its issuer's.
+    if !rows().all(|row| words::is_deposit(&value(row, kind))) {
+        return None;
+    }
+    *layout.names.get_mut(own)? = name.to_owned();
+    // An amount there, in a row that was not looked at, quarantines the file.
+    *layout.names.get_mut(other)? = "charges".to_owned();
+    Some(layout)
+}
+
+/// A file without a header row whose rows leave no doubt, for each is one of the same bank's.
 fn bare(head: &str) -> Option<(Table, Layout)> {
     let is_text = |c: char| !c.is_whitespace() && !matches!(c, '\u{1a}' | '\0');
     let cut = |delimiter: u8| {
-        let mut rows = sheet::rows_of(head, delimiter, LOOKED_AT);
-        if head.len() >= CUT || rows.len() == LOOKED_AT {
-            rows.pop();
-        }
+        let mut rows = whole_rows(head, delimiter);
         rows.retain(|row| row.iter().any(|field| field.contains(is_text)));
-        let is_sure = !rows.is_empty() && rows.iter().all(|row| is_bare(row));
-        is_sure.then_some((delimiter, rows))
+        let is_of = |is: &fn(&[String]) -> bool| !rows.is_empty() && rows.iter().all(|row| is(row));
+        let (names, _) = BARE.iter().find(|(_, is)| is_of(is))?;
+        Some((delimiter, rows, *names))
     };
-    let (delimiter, rows) = [b';', b'\t', b'|', b','].into_iter().find_map(cut)?;
-    let names: Vec<String> = BARE.iter().map(|name| (*name).to_owned()).collect();
+    let (delimiter, rows, names) = [b';', b'\t', b'|', b','].into_iter().find_map(cut)?;
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let layout = Layout { delimiter, above: 0, shown: names.clone(), names };
     let roles = Roles::of(&layout.names)?;
-    let table = Inference { head, roles: &roles, layout: &layout, rows: &rows }.table()?;
-    Some((table, layout))
+    let inference = Inference { head, roles: &roles, layout: &layout, rows: &rows };
+    let table = inference.table()?;
+    inference.goes_on(&table).then_some((table, layout))
 }
 
-/// Whether a row has what the columns of [`BARE`] hold.
-fn is_bare(row: &[String]) -> bool {
-    let [account, text, booked, value, amount, currency] = row else { return false };
-    let is_dotted = |day: &str| is_day(day) && day.contains('.');
+/// A day with points between its parts.
+fn is_dotted(day: &str) -> bool {
+    is_day(day) && day.contains('.')
+}
+
+/// An amount with decimals behind this mark, with its sign or none.
+fn is_bare_money(amount: &str, mark: char) -> bool {
     let digits = amount.trim_start_matches(['-', '+']);
-    let is_money = digits.starts_with(|c: char| c.is_ascii_digit()) && digits.contains(',');
-    let is_code = currency.len() == 3 && Currency::parse_any(currency).is_ok();
-    is_iban(account)
+    digits.starts_with(|c: char| c.is_ascii_digit()) && digits.contains(mark)
+}
+
+fn is_code(text: &str) -> bool {
+    text.len() == 3 && Currency::parse_any(text).is_ok()
+}
+
+/// A row of the own IBAN, a text, two days, an amount and its currency, and nothing else. Before
+/// there were IBANs the account had eleven figures; then each amount must have its sign.
+fn is_bare_account(row: &[String]) -> bool {
+    let [account, text, booked, value, amount, currency] = row else { return false };
+    let is_old = account.len() == 11 && account.bytes().all(|byte| byte.is_ascii_digit());
+    (is_iban(account) || is_old && amount.starts_with(['-', '+']))
         && !text.is_empty()
         && is_dotted(booked)
         && is_dotted(value)
-        && is_money
-        && is_code
+        && is_bare_money(amount, ',')
+        && is_code(currency)
+}
+
+/// A row of a day, a text, another day, an amount, its currency, and the moment to a thousandth of
+/// a second, as no other bank writes it.
+fn is_bare_moment(row: &[String]) -> bool {
+    let [booked, text, value, amount, currency, moment, rest @ ..] = row else { return false };
+    let is_time = moment.split_once(' ').is_some_and(|(day, time)| {
+        let widths: Vec<usize> = time.split(':').map(str::len).collect();
+        let is_digits = time.chars().all(|c| c.is_ascii_digit() || c == ':');
+        is_dotted(day) && is_digits && widths == [2, 2, 2, 3]
+    });
+    is_time
+        && rest.iter().all(String::is_empty)
+        && rest.len() <= 1
+        && !text.is_empty()
+        && is_dotted(booked)
+        && is_dotted(value)
+        && is_bare_money(amount, ',')
+        && is_code(currency)
+}
+
+/// A row of nineteen fields: the own IBAN, and beside the amount what the account held before it.
+fn is_bare_before(row: &[String]) -> bool {
+    let at = |at: usize| row.get(at).map_or("", String::as_str);
+    let is_dashed = |at: &str| is_day(at) && at.split('-').count() == 3;
+    row.len() == 19
+        && [0, 11, 12].into_iter().all(|own| is_dashed(at(own)))
+        && is_iban(at(1))
+        && [4, 5, 6].into_iter().all(|own| at(own).is_empty())
+        && is_code(at(7))
+        && at(7) == at(9)
+        && [8, 10].into_iter().all(|own| is_bare_money(at(own), '.') || is_bare_money(at(own), ','))
 }
 
 /// Whether a text is an IBAN by its check digits.
@@ -728,6 +857,42 @@ impl Inference<'_> {
         values.all(|other| other == Some(first)).then_some(first)
     }
 
+    /// Whether what the account held before each row goes on from the row that stands before it, in
+    /// one order of the rows; also where no column says that.
+    fn goes_on(&self, table: &Table) -> bool {
+        let Some(held) = only(&self.layout.names, words::HELD_BEFORE) else { return true };
+        let Some((amount, numerals)) = self.roles.amount.zip(table.numerals) else { return false };
+        let Some((_, of)) = self.currency() else { return false };
+        let read = |row: &[String], at: usize| {
+            let minor = row.get(at).and_then(|text| numerals.read(text, of).ok());
+            minor.map(i128::from)
+        };
+        let after = |row: &[String]| Some(read(row, held)?.saturating_add(read(row, amount)?));
+        let is_next = |before: &[String], next: &[String]| {
+            after(before).is_some_and(|minor| read(next, held) == Some(minor))
+        };
+        let account = |row: &[String]| self.roles.account.and_then(|at| row.get(at).cloned());
+        let pairs = || {
+            let pairs = self.rows.iter().zip(self.rows.iter().skip(1));
+            pairs.filter(|(one, other)| account(one) == account(other))
+        };
+        pairs().all(|(one, other)| is_next(one, other))
+            || pairs().all(|(one, other)| is_next(other, one))
+    }
+
+    /// Whether the amount beside two sides is in another currency than they are, by the column
+    /// behind it: what a card paid abroad.
+    fn is_abroad(&self, row: &[String]) -> bool {
+        let behind = self.roles.beside.map(|at| at.saturating_add(1));
+        let is_original = |at: &usize| {
+            self.layout.names.get(*at).is_some_and(|name| words::ORIGINAL.contains(&name.as_str()))
+        };
+        let of = |at: usize| row.get(at).and_then(|code| Currency::parse_any(code).ok());
+        let paid = behind.filter(is_original).and_then(of);
+        let own = self.roles.currencies.first().and_then(|at| of(*at));
+        paid.zip(own).is_some_and(|(paid, own)| paid != own)
+    }
+
     /// Whether the amount beside two sides says in each row what they say.
     fn agrees(&self, currency: Currency, numerals: Numerals) -> bool {
         let (Some(beside), Some((debit, credit))) = (self.roles.beside, self.roles.sides) else {
@@ -737,10 +902,14 @@ impl Inference<'_> {
             "" => Some(0),
             text => numerals.read(text, currency).ok().map(i64::saturating_abs),
         };
-        self.dated().all(|row| match (read(row, beside), read(row, debit), read(row, credit)) {
-            (Some(whole), Some(out), Some(into)) => whole == 0 || whole == out.saturating_add(into),
-            _unreadable => false,
-        })
+        let is_same =
+            |row: &[String]| match (read(row, beside), read(row, debit), read(row, credit)) {
+                (Some(whole), Some(out), Some(into)) => {
+                    whole == 0 || whole == out.saturating_add(into)
+                }
+                _unreadable => false,
+            };
+        self.dated().all(|row| self.is_abroad(row) || is_same(row))
     }
 
     fn money_columns(&self) -> Vec<usize> {
@@ -874,10 +1043,23 @@ impl Inference<'_> {
     }
 
     /// Amounts with a sign. Issuers of cards write a purchase without a minus and a refund with
-    /// one: whose view a card's file takes, only a balance shows.
+    /// one: whose view a card's file takes, only a balance shows, or a flag that says the same.
     fn signed(&self, amount: usize) -> Option<Amounts> {
         let shown = !self.roles.card || self.roles.balance.is_some() || self.roles.issuers;
+        let shown = shown || self.flags().into_iter().any(|flag| self.is_alike(amount, flag));
         shown.then(|| Amounts::Signed(number(amount)))
+    }
+
+    /// Whether a flag says of each amount the way that its sign does, and both ways are there: what
+    /// was bought is a debit in everyone's view.
+    fn is_alike(&self, amount: usize, flag: usize) -> bool {
+        let ways = self.dated().map(|row| {
+            let is_out = row.get(flag).and_then(|text| words::is_debit(text))?;
+            let has_minus = row.get(amount)?.starts_with('-');
+            (is_out == has_minus).then_some(is_out)
+        });
+        let ways: Option<BTreeSet<bool>> = ways.collect();
+        ways.is_some_and(|ways| ways.len() == 2)
     }
 
     /// Whether an issuer that is known writes what was bought without a minus here, and nothing
@@ -1535,5 +1717,180 @@ mod tests {
         assert!(said(commas).1.starts_with("by `;`: Bokföringsdag"));
         let two = said("Date,Text,Amount,Betrag,Currency\n2026-06-01,a,-5.10,-5.10,EUR\n").1;
         assert!(two.contains("amount Amount, Betrag; currency Currency"), "{two}");
+    }
+
+    /// A card's file: rows that were not booked have no amount of a side, and what both sides come
+    /// to stands below, also where its line does not end.
+    #[test]
+    fn sums_of_both_sides_below_a_card_s_rows_hold() {
+        let text = |head: &str, total: &str, debits: &str| {
+            format!(
+                "sep=;\n{head}\n\
+                 1111 2222 3333;;;;Saldovortrag;;;;;CHF;40.00;;\n\
+                 1111 2222 3333;x;M;16.09.2026;a;Food;24.45;CHF;;CHF;;;\n\
+                 1111 2222 3333;x;M;13.09.2026;b;Food;16.3;CHF;;CHF;16.3;;15.09.2026\n\
+                 1111 2222 3333;x;M;12.09.2026;c;Food;10.00;EUR;0.95;CHF;9.50;;14.09.2026\n\
+                 1111 2222 3333;;M;11.09.2026;d;;60.0;CHF;;CHF;;60.0;12.09.2026\n\n\
+                 ;;;;Total per currency;;;;;;;;Total\n\
+                 ;;;;{total};;;;;CHF;{debits};60.00;34.20"
+            )
+        };
+        let english = "Account number;Card number;Account/Cardholder;Purchase date;Booking text;\
+                       Sector;Amount;Original currency;Rate;Currency;Debit;Credit;Booked";
+        let german = "Kontonummer;Kartennummer;Konto-/Karteninhaber;Einkaufsdatum;Buchungstext;\
+                      Branche;Betrag;Originalwährung;Kurs;Währung;Belastung;Gutschrift;Buchung";
+        for (head, total) in [(english, "Total card bookings"), (german, "Total Kartenbuchungen")] {
+            assert_eq!(sums(&text(head, total, "25.80")), ok("CHF", 6_000, 2_580), "{head}");
+            let wrong = look(&text(head, total, "65.80"));
+            assert_eq!(wrong.state, State::Quarantined, "{head}");
+            let is_said = wrong.sums.problems.iter().any(|one| one.found.contains("25.80"));
+            assert!(is_said, "{head}: {:?}", wrong.sums.problems);
+            // Without the sums a balance is not told from a movement.
+            let bare = text(head, total, "25.80");
+            let (bare, _) = bare.split_once(";;;;Total per").unwrap();
+            assert_eq!(look(bare).state, State::Quarantined, "{head}");
+        }
+    }
+
+    #[test]
+    fn sums_of_columns_below_the_rows_hold() {
+        let text = |rest: &str| {
+            format!(
+                "Konto,Privatkonto\nSaldo,130.00 CHF\nBuchungen\nBuchungsdatum,Text,Belastung,\
+                 Gutschrift,Valutadatum,Saldo,Valutasaldo,Buchungszeitpunkt\n\
+                 30.09.2026,a,,100.00,30.09.2026,130.00,130.00,30.09.2026 04:12:12\n\
+                 29.09.2026,b,20.00,,28.09.2026,30.00,30.00,29.09.2026 04:12:12\n\
+                 Total Spalte,,{rest}"
+            )
+        };
+        for rest in ["20.00,100.00,,,,\n", "20.00,100.00,,,,", "20.00,100.00"] {
+            assert_eq!(sums(&text(rest)), ok("CHF", 10_000, 2_000), "{rest}");
+        }
+        for rest in ["20.00,100.01,,,,\n", "20.00,,,,,\n", "20.00,10"] {
+            assert_eq!(look(&text(rest)).state, State::Quarantined, "{rest}");
+        }
+    }
+
+    #[test]
+    fn one_of_two_columns_of_currencies_is_the_amount() {
+        let text = |rows: &str| {
+            format!(
+                "\"Account Type\",\"Account Number\",\"Transaction Date\",\"Cheque Number\",\
+                 \"Description 1\",\"Description 2\",\"CAD$\",\"USD$\"\n{rows}"
+            )
+        };
+        let row =
+            |kind: &str, rest: &str| format!("{kind},00001-123,9/20/2026,,\"A\",\"\",{rest}\n");
+        let cad = row("Chequing", "-105.00,") + &row("Chequing", "60.00,");
+        assert_eq!(sums(&text(&cad)), ok("CAD", 6_000, 10_500));
+        let usd = row("Savings", ",-105.00") + &row("Savings", ",60.00");
+        assert_eq!(sums(&text(&usd)), ok("USD", 6_000, 10_500));
+        for rows in [
+            format!("{cad}{usd}"),
+            cad.clone() + &row("Chequing", "-1.00,-1.00"),
+            cad.replace("Chequing", "Visa"),
+        ] {
+            assert_eq!(look(&text(&rows)).state, State::UnknownFormat, "{rows}");
+        }
+        // Behind the rows that are looked at.
+        let many = cad.repeat(2_000);
+        assert_eq!(look(&text(&many)).state, State::Ok);
+        for last in ["-1.00,-1.00", ",-1.00"] {
+            let found = look(&text(&format!("{many}{}", row("Chequing", last))));
+            assert_eq!(found.state, State::Quarantined, "{last}");
+        }
+    }
+
+    #[test]
+    fn rows_that_end_early_are_read_where_both_balances_prove_them() {
+        let text = |closing: &str, early: &str| {
+            format!(
+                "\"Počáteční stav účtu k 01.07.2026: 100,00 CZK\"\n\
+                 \"Koncový stav účtu k 31.07.2026: {closing} CZK\"\n\n\
+                 \"ID operace\";\"Datum\";\"Objem\";\"Měna\";\"Poznámka\";\"BIC\";\"ID pokynu\"\n\
+                 \"1\";\"04.07.2026\";\"-50\";\"CZK\";\"a\";\"\";\"7\"\n\
+                 \"2\";\"13.07.2026\";\"300,5\";\"CZK\"{early}\n\
+                 \"3\";\"14.07.2026\";\"-20\";\"CZK\";\"c\";\"\";\"8\"\n"
+            )
+        };
+        assert_eq!(sums(&text("330,50", ";\"b\"")), ok("CZK", 30_050, 7_000));
+        assert_eq!(look(&text("330,51", ";\"b\"")).state, State::Quarantined);
+        assert_eq!(look(&text("330,50", "")).state, State::Quarantined, "within the currency");
+        let whole = text("330,50", ";\"b\"");
+        let (_, rows) = whole.split_once("\n\n").unwrap();
+        assert_eq!(look(rows).state, State::Quarantined, "no balances");
+        let cut = whole.replace(";\"c\";\"\";\"8\"\n", ";\"c\"");
+        assert_eq!(look(&cut).state, State::Quarantined, "the last row");
+    }
+
+    #[test]
+    fn banks_that_name_no_currency_are_known_by_all_of_their_columns() {
+        let crowns = "Datum;Text;Typ;Budgetgrupp;Belopp;Saldo\n\
+                      2026-01-17;a;Korttransaktion;Övrigt;-144,75 kr;1 419,87 kr\n\
+                      2026-01-18;b;Insättning;Övrigt;2 500,00 kr;3 919,87 kr\n";
+        assert_eq!(sums(crowns), ok("SEK", 250_000, 14_475));
+        let dollars = "\"Date\",\"Status\",\"Type\",\"CheckNumber\",\"Description\",\"Withdrawal\",\
+                       \"Deposit\",\"RunningBalance\"\n\
+                       \"07/31/2026\",\"Posted\",\"ACH\",\"\",\"a\",\"\",\"$1.00\",\"$1,000.00\"\n\
+                       \"02/03/2026\",\"Posted\",\"ACH\",\"\",\"b\",\"$2.50\",\"\",\"$999.00\"\n";
+        assert_eq!(sums(dollars), ok("USD", 100, 250));
+        for text in [
+            crowns.replace("Budgetgrupp", "Grupp"),
+            crowns.replace(" kr;", ";"),
+            dollars.replace('$', ""),
+            dollars.replace("$2.50", "2.50"),
+            dollars.replace("CheckNumber", "Number"),
+        ] {
+            assert_eq!(look(&text).state, State::UnknownFormat, "{text}");
+        }
+        let broken = dollars.replace("$999.00", "$998.00");
+        assert_eq!(look(&broken).state, State::Quarantined);
+    }
+
+    #[test]
+    fn exports_of_granit_and_hsbc_are_read() {
+        let forint = "Típus;Könyvelés dátuma;Értéknap;Azonosító;Összeg;Közlemény/1;Közlemény/2\n\
+                      A;2026.11.17., kedd;2026.11.17., kedd;G1;+7 000,00 HUF;a;\n\
+                      B;2026.11.18., szerda;2026.11.18., szerda;G2;-2 000,00 HUF;b;\n";
+        assert_eq!(sums(forint), ok("HUF", 700_000, 200_000));
+        let debit = "Date,Description,Billing amount,Billing currency,Balance,Balance currency\n\
+                     14/08/2026,a,-22.50,USD,545.39,USD\n13/08/2026,b,100.00,USD,567.89,USD\n";
+        assert_eq!(sums(debit), ok("USD", 10_000, 2_250));
+        let credit = "Transaction date,Post date,Description,Billing amount,Billing currency,\
+                      Transaction status,Merchant name,Country / region,Credit / Debit\n\
+                      02/04/2026,13/04/2026,a,\"-1,100.00\"\t,CNY,POSTED,a,CHINA,DEBIT\n\
+                      05/04/2026,15/04/2026,PAYMENT - THANK YOU,\"50.00\"\t,CNY,POSTED,,,CREDIT\n";
+        assert_eq!(sums(credit), ok("CNY", 5_000, 110_000));
+        for (from, to) in [("CREDIT", "DEBIT"), ("\"50.00", "\"-50.00"), (",Credit / Debit", ",x")]
+        {
+            assert_eq!(look(&credit.replace(from, to)).state, State::UnknownFormat, "{from}");
+        }
+        let open = debit.replace(",Balance,", ",x,");
+        assert_eq!(look(&open).state, State::UnknownFormat, "no balance proves it");
+    }
+
+    #[test]
+    fn more_banks_that_write_no_header_row_are_read() {
+        let old = "12345678901;a|1;02.07.2026;30.06.2026;-5,99;EUR\n\
+                   12345678901;b;21.06.2026;19.06.2026;+1.030,99;EUR\n";
+        assert_eq!(sums(old), ok("EUR", 103_099, 599));
+        assert_eq!(look(&old.replace('+', "")).state, State::UnknownFormat);
+        let moment = "28.06.2026;\"a\";01.07.2026;0,58;EUR;28.06.2026 00:00:30:989;\n\
+                      29.06.2026;\"b\";01.07.2026;-1.010,15;EUR;29.06.2026 00:00:31:010;\n";
+        assert_eq!(sums(moment), ok("EUR", 58, 101_015));
+        assert_eq!(look(&moment.replace(":989", "")).state, State::UnknownFormat);
+        let iban = "NL91ABNA0417164300";
+        let row = |held: &str, amount: &str| {
+            let days = "20-01-2026,20-01-2026";
+            format!("20-01-2026,{iban},,x,,,,EUR,{held},EUR,{amount},{days},1,B,1,,'a',1\n")
+        };
+        let held = row("1000.00", "-45.00") + &row("955.00", "2000.00");
+        assert_eq!(sums(&held), ok("EUR", 200_000, 4_500));
+        let newest = row("955.00", "2000.00") + &row("1000.00", "-45.00");
+        assert_eq!(sums(&newest), ok("EUR", 200_000, 4_500));
+        let lost = row("1000.00", "-45.00") + &row("955.01", "2000.00");
+        assert_eq!(look(&lost).state, State::UnknownFormat);
+        let account = look(&held).sums.statements.remove(0).head.account;
+        assert_eq!(account.as_deref(), Some(iban));
     }
 }

@@ -16,6 +16,7 @@ use crate::settlement::table::{Column, Declares, TagRule};
 pub const DATE: &[&str] = &[
     "booking date",
     "posting date",
+    "post date",
     "posted date",
     "date posted",
     "posted transactions date",
@@ -115,6 +116,7 @@ pub const DATE: &[&str] = &[
     "dátum",
     // When a card was used.
     "belegdatum",
+    "purchase date",
     // Of a row; beside another day of it, it may be the end of what was paid for.
     "date de fin",
     // Some tell no other one.
@@ -232,8 +234,27 @@ pub const AMOUNT: &[&str] = &[
 /// Names of the amount that are also those of something else (a day, a part of another amount, a
 /// card's file with its issuer's signs): only where none of [`AMOUNT`] is there, and a balance that
 /// proves it.
-pub const PROVEN_AMOUNT: &[&str] =
-    &["net amount", "nettobetrag", "valor", "montante", "tutar", "işlem tutarı", "сумма"];
+pub const PROVEN_AMOUNT: &[&str] = &[
+    "net amount",
+    "nettobetrag",
+    "valor",
+    "montante",
+    "tutar",
+    "işlem tutarı",
+    "сумма",
+    "billing amount",
+];
+
+/// The columns of a card whose amounts have a name of the former, and a sign and a flag besides.
+pub const BILLED: &[&str] = &[
+    "transaction date",
+    "post date",
+    "billing amount",
+    "billing currency",
+    "transaction status",
+    "merchant name",
+    "credit debit",
+];
 
 /// Of these the ones of a broker that says what moved the account beside what was paid.
 pub const OF_ACCOUNT: &[&str] =
@@ -802,6 +823,7 @@ pub const CURRENCY: &[&str] = &[
     "account currency",
     "posted currency",
     "payment currency",
+    "billing currency",
     "ccy",
     "monn",
     "monnaie",
@@ -819,6 +841,8 @@ pub const CURRENCY: &[&str] = &[
     "muntsoort",
     "valutacode",
     "valuta rekening",
+    "valutasoort rekening",
+    "valutasoort mutatie",
     "devise",
     "devise du compte",
     "divisa",
@@ -857,10 +881,60 @@ pub fn is_in_dollars(names: &[String]) -> bool {
     sheet::has(names, IN_DOLLARS)
 }
 
+/// The columns of two more banks that name no currency: one of the United States, whose amounts
+/// have the sign of a dollar, and one of Sweden, whose amounts have that of a crown.
+const CHECKING: &[&str] = &[
+    "date",
+    "status",
+    "type",
+    "checknumber",
+    "description",
+    "withdrawal",
+    "deposit",
+    "runningbalance",
+];
+const IN_CROWNS: &[&str] = &["datum", "text", "typ", "budgetgrupp", "belopp", "saldo"];
+
+/// The currency of a bank that has accounts in one alone, by all of its columns, and the sign that
+/// each of its amounts has.
+pub fn only_currency(names: &[String]) -> Option<(Currency, &'static str)> {
+    let is = |own: &[&str]| names.len() == own.len() && sheet::has(names, own);
+    let known = [(CHECKING, "USD", "$"), (IN_CROWNS, "SEK", "kr")];
+    let (_, code, sign) = known.into_iter().find(|(own, ..)| is(own))?;
+    Currency::parse(code).ok().map(|currency| (currency, sign))
+}
+
+/// The columns of a bank that writes amounts of two currencies, each into a column of its own.
+pub const OF_TWO: &[&str] = &[
+    "account type",
+    "account number",
+    "transaction date",
+    "cheque number",
+    "description 1",
+    "description 2",
+    "cad",
+    "usd",
+];
+
+/// Whether a kind of account of that bank's is none of a card.
+pub fn is_deposit(kind: &str) -> bool {
+    let kind = normal(kind);
+    kind.split(' ').any(|word| ["chequing", "savings"].contains(&word))
+}
+
+/// Columns of a bank that leaves out what is empty at the end of a row.
+const ENDS_EARLY: &[&str] = &["id operace", "datum", "objem", "měna", "id pokynu"];
+
+/// Whether a file's columns are those of rows that may end early.
+pub fn may_end_early(names: &[String]) -> bool {
+    sheet::has(names, ENDS_EARLY)
+}
+
 /// After the row.
 pub const BALANCE: &[&str] = &[
     "balance",
     "running balance",
+    "runningbalance",
     "account balance",
     "balance after",
     "closing balance",
@@ -889,6 +963,9 @@ pub const BALANCE: &[&str] = &[
     "bakiye",
     "залишок після операції",
 ];
+
+/// What the account held before the row.
+pub const HELD_BEFORE: &[&str] = &["saldo voor mutatie"];
 
 /// Names of the own account, each beside the name of the other side's: alone they are either's.
 const OWN_BESIDE: &[(&str, &[&str])] =
@@ -1406,6 +1483,29 @@ fn is_sum(text: &str) -> bool {
     sums.len() == 1 && of.len() <= 3 && of.iter().all(|word| SUMMED.contains(word))
 }
 
+/// What two banks call the row below their table that says what each side comes to.
+const SUMS_OF_SIDES: &[&str] =
+    &["total card bookings", "total kartenbuchungen", "total spalte", "total column"];
+
+/// Of the words for sums those that are of some of the rows.
+const OF_SOME: &[&str] = &["day", "daily", "month", "monthly", "page", "tagessumme", "monatssumme"];
+
+/// Whether a text is the word for a sum where a row says what both sides come to.
+pub fn is_sum_of_sides(text: &str) -> bool {
+    let text = normal(text);
+    let is_of_some = text.split(' ').any(|word| OF_SOME.contains(&word));
+    SUMS_OF_SIDES.contains(&text.as_str()) || !is_of_some && is_sum(&text)
+}
+
+/// Names of the currency in which a card paid, behind what it paid.
+pub const ORIGINAL: &[&str] = &["original currency", "originalwährung"];
+
+/// The day of a row in the file of a card alone.
+pub const BOUGHT_ON: &str = "purchase date";
+
+/// A status by its name that holds the day of it, in the file of a card.
+pub const BOOKED_ON: &str = "booked";
+
 /// Whether a text, as [`normal`] makes it, is one of [`STANDS`], alone or with its day, or another
 /// name of a balance or a sum.
 pub fn is_stand(text: &str) -> bool {
@@ -1541,10 +1641,16 @@ fn is_of_day(rest: &str) -> bool {
     matches!(words.split_first(), Some((at, day)) if STANDS_AT.contains(at) && is_some_day(day))
 }
 
-/// What a row beside the table declares: its word as it stands, what that is, and its value.
+/// What a row beside the table declares: its word as it stands, what that is, and its value, in the
+/// same field (`Počáteční stav účtu k 01.07.2026: 382,38 CZK`) or the next one.
 pub fn declared<'a>(fields: impl Iterator<Item = &'a str>) -> Option<(&'a str, Declares, &'a str)> {
     let mut filled = fields.filter(|field| !field.is_empty());
     let name = filled.next()?;
+    if let Some((name, value)) = name.split_once(':').filter(|(_, value)| !value.trim().is_empty())
+        && let Some(what) = declares(name)
+    {
+        return Some((name, what, value.trim()));
+    }
     Some((name, declares(name)?, filled.next()?))
 }
 
@@ -2134,6 +2240,7 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "verwendungszweck",
             "vorgang verwendungszweck",
             "buchungstext",
+            "booking text",
             "buchungsdetails",
             "buchungs details",
             "avisierungstext",
@@ -2209,6 +2316,10 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "viesti",
             "selitys",
             "közlemény",
+            "közlemény 1",
+            "közlemény 2",
+            "közlemény 3",
+            "közlemény 4",
             "selgitus",
             "paaiškinimai",
             "informācija saņēmējam",

@@ -362,6 +362,11 @@ struct Rows {
     /// The first row whose day could be two.
     two_days: Option<Problem>,
     stands: Stands,
+    /// What all debits and all credits come to, and the line of a row that says just that.
+    side_sums: BTreeMap<Currency, (i128, i128)>,
+    summed: Option<u64>,
+    /// The first row that ends early, for balances beside the table may prove it.
+    short: Option<Problem>,
     /// Balances of rows without an amount, and whether they are of the beginning.
     told_ends: Vec<(bool, Balance)>,
     /// How many statements began, and whether all rows were read.
@@ -426,6 +431,9 @@ impl Rows {
             total: None,
             two_days: None,
             stands: Stands::default(),
+            side_sums: BTreeMap::new(),
+            summed: None,
+            short: None,
             told_ends: Vec::new(),
             begun: 0,
             is_over: false,
@@ -562,6 +570,56 @@ impl Rows {
         self.table.recognised && !is_beyond && !has_day
     }
 
+    /// Whether a row of two sides that has no day says what each of them comes to: it holds.
+    fn is_sums(&mut self, row: &Row<'_>, out: &mut Out) -> Result<bool, Problem> {
+        let AmountAt::TwoSided(debit, credit) = self.places.amount else { return Ok(false) };
+        let day = row.maybe(self.places.date);
+        if !self.table.recognised || is_day(day) {
+            return Ok(false);
+        }
+        let texts = self.places.tags.iter().map(|at| row.get(*at)).chain([day]);
+        let is_whole = [debit, credit].iter().all(|at| !row.get(*at).is_empty());
+        let is_booked = matches!(self.said(row), Ok(EntryStatus::Booked));
+        let mut said = texts.filter(|text| words::is_sum_of_sides(text));
+        // A shop is called `Total`, too.
+        let is_said = said.any(|text| is_whole || text.contains(' ')) && is_booked;
+        let only = || self.side_sums.keys().next().filter(|_| self.side_sums.len() == 1).copied();
+        let Some(of) = self.currency_of(row).or_else(only).filter(|_| is_said) else {
+            return Ok(false);
+        };
+        let own = self.side_sums.get(&of).copied().unwrap_or_default();
+        let mut holds = true;
+        for (at, own) in [(debit, own.0), (credit, own.1)] {
+            let text = row.get(at);
+            let name = self.name(at);
+            let said = if text.is_empty() { 0 } else { self.read(row, &name, text, of)? };
+            let expected = i128::from(said.saturating_abs());
+            holds &= expected == own;
+            out.push(Control {
+                line: row.line,
+                field: format!("sum of {name}"),
+                expected,
+                found: Found::Is(own),
+                currency: Some(of),
+                severity: Severity::Error,
+            });
+        }
+        if holds {
+            self.summed = Some(row.line);
+            self.not_summed(of, out);
+        }
+        Ok(true)
+    }
+
+    /// Rows of balances that no sum of the sides holds are no movements.
+    fn not_summed(&mut self, of: Currency, out: &mut Out) {
+        if self.side_sums.keys().all(|own| *own == of) {
+            let stands = std::mem::take(&mut self.stands);
+            out.extend(stands.rows.iter().map(|(line, text)| passed_over(*line, text)));
+            self.stands.net = stands.net;
+        }
+    }
+
     /// Whether the row moves nothing: it has no amount, or its amount is how much there was.
     fn is_no_movement(&mut self, row: &Row<'_>, out: &mut Out) -> Result<bool, Problem> {
         if !self.has_amount(row) {
@@ -573,6 +631,9 @@ impl Rows {
             if !self.is_remark(row) {
                 out.push(nothing_moved(row.line));
             }
+            return Ok(true);
+        }
+        if self.is_sums(row, out)? {
             return Ok(true);
         }
         if let Some(text) = self.word_beside(row) {
@@ -631,6 +692,25 @@ impl Rows {
         let mut rules = self.table.tags.iter().zip(&self.places.tags);
         let own = rules.find(|(rule, _)| rule.kind == TagKind::TransactionId);
         own.map(|(_, at)| row.get(*at).to_owned()).unwrap_or_default()
+    }
+
+    /// Whether a row lacks fields at its end, as one bank leaves out those that are empty. What
+    /// stands beside the table must then prove all amounts.
+    fn ends_early(&mut self, row: &Row<'_>) -> bool {
+        let places = &self.places;
+        let AmountAt::Signed(amount) = places.amount else { return false };
+        let mut needed = [Some(amount), places.currency, places.date].into_iter().flatten();
+        let width = row.width();
+        let is_such = self.table.recognised
+            && !row.is_last()
+            && places.balance.is_none()
+            && width < self.layout.names.len()
+            && needed.all(|at| at.saturating_add(1) < width)
+            && words::may_end_early(&self.layout.names);
+        if is_such && let Err(problem) = row.fits(&self.layout) {
+            self.short.get_or_insert(problem);
+        }
+        is_such
     }
 
     /// A row that moved may be a payment to many, whose parts follow; one that was not booked is
@@ -1003,6 +1083,7 @@ impl Rows {
         };
         self.doubts.end_statement(is_proven, out);
         out.extend(self.undated.take().filter(|_| !is_proven));
+        out.extend(self.short.take().filter(|_| !is_shown));
         let [before, _] = beside;
         let [first, _] = within;
         let is_opened = told.is_some() || before.or(first).is_some();
@@ -1373,6 +1454,12 @@ impl Rows {
         }
     }
 
+    fn add_side(&mut self, minor: i64, of: Currency) {
+        let (out, into) = self.side_sums.entry(of).or_default();
+        let side = if minor < 0 { out } else { into };
+        *side = side.saturating_add(i128::from(minor.saturating_abs()));
+    }
+
     /// What only a balance can settle, of a booked row of a file that nobody described.
     fn doubt(&mut self, row: &Row<'_>, minor: i64, of: Currency) {
         if !self.table.recognised {
@@ -1513,7 +1600,9 @@ impl Rows {
     /// A row that was passed over, and that ends with the file and not with its line: was it cut?
     fn note_passed_over(&self, row: &Row<'_>, out: &mut Out) {
         let is_short = row.width() < self.layout.names.len();
-        if self.table.recognised && row.is_last() && is_short && self.ends.is_begun(row) {
+        // What both sides come to shows that no row before it lacks.
+        let is_open = row.is_last() && self.summed != Some(row.line);
+        if self.table.recognised && is_open && is_short && self.ends.is_begun(row) {
             let expected = "a whole row, and the end of its line";
             out.push(Problem::error(row.line, "last row", expected, "a row that was cut"));
         }
@@ -1599,7 +1688,7 @@ impl Report for Rows {
             self.note_declared(row);
             return Ok(());
         }
-        if has_header {
+        if has_header && !self.ends_early(row) {
             row.fits(&self.layout)?;
         }
         if self.trailer {
@@ -1640,6 +1729,7 @@ impl Report for Rows {
         let cut = cut.filter(|_| !(is_proven && matches!(last, Last::Money(_))));
         cut.into_iter().for_each(|problem| out.push(problem));
         self.doubt(row, minor, of);
+        self.add_side(minor, of);
         let is_taken = self.table.less_fee;
         self.fees |= !is_taken && line.fee.is_some_and(|fee| fee.minor != 0);
         self.beside(row, minor, of);
