@@ -944,11 +944,14 @@ impl Inference<'_> {
         texts().all(reads).then_some(numerals)
     }
 
-    /// The decimal mark that the balances and sums above the table show.
+    /// The decimal mark that the balances above the table show.
     fn stated_mark(&self) -> Option<u8> {
         let stated = declared(self.head, self.layout).into_iter();
-        let amounts = stated.filter(|own| own.what != Declares::Count);
-        let mut marks = amounts.filter_map(|own| decimal_of(&own.value));
+        let stated = stated.filter(|own| own.what != Declares::Count);
+        let stated = stated.filter_map(|own| decimal_of(&own.value));
+        let above = sheet::rows_of(self.head, self.layout.delimiter, self.layout.above);
+        let of_a_day = above.iter().filter_map(|row| words::balance_of_day(row));
+        let mut marks = stated.chain(of_a_day.filter_map(decimal_of));
         let first = marks.next()?;
         marks.all(|other| other == first).then_some(first)
     }

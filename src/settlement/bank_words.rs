@@ -1673,6 +1673,13 @@ pub fn closing_of_day<'a>(fields: impl Iterator<Item = &'a str>) -> Option<&'a s
     (normal(name) == "kontostand" && is_day(day)).then_some(value)
 }
 
+/// What a row above the table says that the account holds on a day: `Kontostand vom 1.4.2026:`.
+pub fn balance_of_day(row: &[String]) -> Option<&str> {
+    let mut filled = row.iter().filter(|field| !field.is_empty());
+    let (name, value) = (filled.next()?, filled.next()?);
+    normal(name).strip_prefix("kontostand").is_some_and(is_of_day).then_some(value)
+}
+
 /// The names of such values that stand beside one another, above their values, and where each is.
 pub fn declared_heads<'a>(fields: impl Iterator<Item = &'a str>) -> Vec<(usize, Declares)> {
     let filled = fields.enumerate().filter(|(_, field)| !field.is_empty());
