@@ -120,6 +120,18 @@ const SHOPIFY: Words = &[
     ("payout", Payout),
 ];
 
+/// Of both reports, in either case.
+const MERCADOPAGO: Words = &[
+    ("payment", Payment),
+    ("settlement", Payment),
+    ("refund", Refund),
+    ("chargeback", Chargeback),
+    ("payout", Payout),
+    ("payouts", Payout),
+    ("payouts_cash", Payout),
+    ("withdrawal", Payout),
+];
+
 /// The last of ISO 20022's three codes of a booking, where it is the bank's own.
 const CHARGES: [&str; 4] = ["CHRG", "COMM", "FEES", "INTR"];
 
@@ -216,6 +228,22 @@ pub fn paypal_activity(words: &str, direction: Direction) -> LineKind {
 pub fn shopify(word: &str) -> LineKind {
     let known = SHOPIFY.iter().find(|(known, _)| word.eq_ignore_ascii_case(known));
     known.map_or(Adjustment, |(_, kind)| *kind)
+}
+
+/// What a word of Mercado Pago's is: the same payments and refunds are money that the merchant got,
+/// or sent.
+pub fn mercadopago(word: &str, direction: Direction) -> LineKind {
+    let is_out = direction == Direction::Debit;
+    let known = MERCADOPAGO.iter().find(|(known, _)| word.eq_ignore_ascii_case(known));
+    let kind = known.map(|(_, kind)| *kind).filter(|kind| is_out == (*kind != Payment));
+    kind.unwrap_or(Adjustment)
+}
+
+/// What a row of Amazon's is, by the word for its amount: a fee, or else a part of what was paid
+/// or given back, which is nobody's payment by itself.
+pub fn amazon(word: &str, direction: Direction) -> LineKind {
+    let is_fee = direction == Direction::Debit && word.eq_ignore_ascii_case("ItemFees");
+    if is_fee { Fee } else { Adjustment }
 }
 
 /// What a bank's booking is: it came back where the file says so, and is the bank's own where its
@@ -378,6 +406,9 @@ mod tests {
             assert_eq!(mollie(id, method), kind, "{id} {method}");
         }
         assert_eq!([shopify("charge"), shopify("reserve_payout")], [Payment, Adjustment]);
+        let [debit, credit] = [Direction::Debit, Direction::Credit];
+        assert_eq!([amazon("ItemFees", debit), amazon("ItemFees", credit)], [Fee, Adjustment]);
+        assert_eq!([amazon("ItemPrice", debit), amazon("ItemPrice", credit)], [Adjustment; 2]);
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub mod checkout;
 pub mod trustly;
 pub mod mollie;
 pub mod shopify;
+pub mod amazon;
+pub mod mercadopago;
 pub mod balance;
 pub mod kinds;
 pub mod once;
@@ -163,6 +165,12 @@ pub enum Format {
     Mollie,
     /// Shopify Payments transactions.
     Shopify,
+    /// Amazon settlement report.
+    Amazon,
+    /// Mercado Pago account money report.
+    MercadoPago,
+    /// Mercado Pago release report.
+    MercadoPagoRelease,
     /// PayPal activity download.
     PayPalActivity,
     /// A bank's CSV export.
@@ -334,6 +342,27 @@ pub const FORMATS: &[Known] = &[
         title: "Shopify Payments transactions",
         recognise: shopify::recognise,
         open: shopify::open,
+    },
+    Known {
+        format: Format::Amazon,
+        name: "amazon",
+        title: "Amazon settlement report",
+        recognise: amazon::recognise,
+        open: amazon::open,
+    },
+    Known {
+        format: Format::MercadoPago,
+        name: "mercadopago",
+        title: "Mercado Pago account money",
+        recognise: mercadopago::recognise_account,
+        open: mercadopago::open_account,
+    },
+    Known {
+        format: Format::MercadoPagoRelease,
+        name: "mercadopago_release",
+        title: "Mercado Pago releases",
+        recognise: mercadopago::recognise_release,
+        open: mercadopago::open_release,
     },
     Known {
         format: Format::PayPalActivity,

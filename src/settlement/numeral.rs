@@ -50,11 +50,37 @@ impl Numerals {
             None => (body, None),
         };
         let mut digits = if self.grouped { ungroup(whole, mark)? } else { whole.to_owned() };
+        if digits.contains('.') {
+            // It is neither the decimal mark nor, ungrouped, one of thousands: `1.000` is no one.
+            return Err(Refused::NotANumber);
+        }
         if let Some(fraction) = fraction {
             digits.push('.');
             digits.push_str(fraction);
         }
         Ok((negative, digits))
+    }
+}
+
+/// The decimal mark of a file whose layout leaves it open: all of its amounts show the same, and
+/// none has a mark of thousands.
+#[derive(Debug, Default)]
+pub struct Shown(Option<u8>);
+
+impl Shown {
+    /// Reads an amount of major units, as [`Numerals::read`].
+    ///
+    /// # Errors
+    /// Also where its only mark may be one of thousands, or is another than that of one before it.
+    pub fn read(&mut self, text: &str, currency: Currency) -> Result<i64, Refused> {
+        let shown = decimal_of(text);
+        if shown.is_none() && text.contains(['.', ',']) {
+            return Err(Refused::Ambiguous);
+        }
+        let decimal = self.0.or(shown).unwrap_or(b'.');
+        let minor = Numerals { decimal, grouped: false }.read(text, currency)?;
+        self.0 = self.0.or(shown);
+        Ok(minor)
     }
 }
 
@@ -255,6 +281,23 @@ fn month(word: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_mark_that_one_amount_shows_is_that_of_all() {
+        let currency = Currency::parse("EUR").unwrap();
+        for (first, second, other) in [("12,5", "-1,25", "1.25"), ("12.5", "-1.25", "1,25")] {
+            let mut shown = Shown::default();
+            assert_eq!(
+                [shown.read("7", currency), shown.read(first, currency)],
+                [Ok(700), Ok(1250)]
+            );
+            assert_eq!(shown.read(second, currency), Ok(-125));
+            assert_eq!(shown.read(other, currency), Err(Refused::NotANumber));
+        }
+        for text in ["1.000", "-1,000", "1.000,00", "1,000.00", ""] {
+            assert!(Shown::default().read(text, currency).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn amounts_read_as_the_files_write_them() {

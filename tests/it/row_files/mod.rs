@@ -54,6 +54,9 @@ const CASES: &[Case] = &[
     ("psp/trustly.csv", "trustly", 3, &[("USD", 86_000, 2_910)], Some(true)),
     ("psp/mollie.csv", "mollie", 4, &[("EUR", 15_000, 2_288)], None),
     ("psp/shopify.csv", "shopify", 2, &[("USD", 4_339, 1_000)], Some(true)),
+    ("psp/amazon.tsv", "amazon", 4, &[("EUR", 12_000, 1_850)], Some(true)),
+    ("psp/mercadopago.csv", "mercadopago", 3, &[("BRL", 8_500, 8_500)], Some(true)),
+    ("psp/mercadopago_release.csv", "mercadopago_release", 3, &[("BRL", 9_000, 8_000)], Some(true)),
     // A hold among them is pending.
     ("psp/paypal_activity.csv", "paypal_activity", 3, &[("EUR", 120_660, 101_000)], Some(true)),
     ("bank_csv/nl_signed_balance.csv", "bank_csv", 3, &[("EUR", 5_000, 208_749)], Some(true)),
@@ -174,8 +177,8 @@ fn written(rows: &[Vec<String>], delimiter: u8, quote: csv::QuoteStyle) -> Strin
 }
 
 fn delimiter_of(text: &str) -> u8 {
-    let count = |delimiter: char| text.matches(delimiter).count();
-    if count(';') > count(',') { b';' } else { b',' }
+    let count = |delimiter: &u8| text.matches(char::from(*delimiter)).count();
+    [b'\t', b';', b','].into_iter().max_by_key(count).unwrap()
 }
 
 /// By position, in rows of several kinds: their columns cannot change places.

@@ -169,6 +169,9 @@ fuzzed! {
     trustly "trustly";
     mollie "mollie";
     shopify "shopify";
+    amazon "amazon";
+    mercadopago "mercadopago";
+    mercadopago_release "mercadopago_release";
     paypal_activity "paypal_activity";
     bank_csv "bank_csv";
 }

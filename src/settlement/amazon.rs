@@ -1,0 +1,293 @@
+//! Amazon's settlement report, flat file V2: a row that says what a settlement comes to, and a row
+//! for each part of each order, refund and fee behind it. Columns: developer-docs.amazon.com,
+//! "Settlement Reports".
+//!
+//! The decimal mark is the marketplace's; the currency stands in the row of the settlement alone.
+//! Rows carry their sign and come to the total, which proves both. What was paid out has no row.
+
+use crate::model::money::Currency;
+use crate::model::settlement::{
+    Control, EntryStatus, Finality, Found, Problem, Severity, StatementEnd, TagKind, Tie,
+};
+use crate::settlement::Parse;
+use crate::settlement::kinds;
+use crate::settlement::last_row::Last;
+use crate::settlement::numeral::{Order, Shown, day};
+use crate::settlement::once::Once;
+use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, some};
+use crate::settlement::text::Source;
+
+const COLUMNS: &[&str] = &[
+    "settlement id",
+    "settlement start date",
+    "settlement end date",
+    "deposit date",
+    "total amount",
+    "currency",
+    "transaction type",
+    "order id",
+    "amount type",
+    "amount description",
+    "amount",
+    "posted date",
+];
+
+/// The report, by its columns.
+pub fn recognise(head: &str) -> Option<String> {
+    sheet::find(head, |names| sheet::has(names, COLUMNS)).map(|_| "V2".to_owned())
+}
+
+/// Begins to read.
+pub fn open(source: Source) -> Box<dyn Parse> {
+    sheet::read_below(source, |names| sheet::has(names, COLUMNS), Amazon::new)
+}
+
+struct Amazon {
+    settlement: usize,
+    /// Start, end, and when the money left.
+    days: [usize; 3],
+    total: usize,
+    currency: usize,
+    transaction: usize,
+    order: usize,
+    merchant_order: Option<usize>,
+    adjustment: Option<usize>,
+    kind: usize,
+    text: usize,
+    amount: usize,
+    posted: usize,
+    shown: Shown,
+    /// The settlement whose rows come.
+    of: Option<Settlement>,
+    once: Once,
+    layout: Layout,
+}
+
+struct Settlement {
+    id: String,
+    line: u64,
+    currency: Currency,
+    total: i64,
+    /// What its rows come to.
+    sum: i128,
+    rows: u64,
+}
+
+impl Amazon {
+    fn new(layout: Layout) -> Result<Self, Problem> {
+        let day = |name| layout.need(name);
+        Ok(Self {
+            settlement: layout.need("settlement id")?,
+            days: [
+                day("settlement start date")?,
+                day("settlement end date")?,
+                day("deposit date")?,
+            ],
+            total: layout.need("total amount")?,
+            currency: layout.need("currency")?,
+            transaction: layout.need("transaction type")?,
+            order: layout.need("order id")?,
+            merchant_order: layout.column(&["merchant order id"]),
+            adjustment: layout.column(&["adjustment id"]),
+            kind: layout.need("amount type")?,
+            text: layout.need("amount description")?,
+            amount: layout.need("amount")?,
+            posted: layout.need("posted date")?,
+            shown: Shown::default(),
+            of: None,
+            once: Once::default(),
+            layout,
+        })
+    }
+
+    fn read(&mut self, row: &Row<'_>, name: &str, at: usize, of: Currency) -> Result<i64, Problem> {
+        let text = row.get(at);
+        self.shown.read(text, of).map_err(|refused| refused.at(row.line, name, text, of))
+    }
+
+    /// The row that says what a settlement comes to.
+    fn begin(&mut self, row: &Row<'_>, out: &mut Out) -> Result<(), Problem> {
+        let id = row.get(self.settlement);
+        let [from, to, deposit] = self.days.map(|at| row.get(at));
+        for (field, text) in [("settlement-id", id), ("deposit-date", deposit)] {
+            if text.is_empty() {
+                return Err(Problem::error(row.line, field, "one beside a total", "none"));
+            }
+        }
+        let part = [self.transaction, self.amount].into_iter().find(|at| !row.get(*at).is_empty());
+        if let Some(at) = part {
+            let expected = "none beside the total: it is no part of it";
+            return Err(Problem::error(row.line, "amount", expected, row.get(at)));
+        }
+        let currency = currency(row, "currency", row.get(self.currency))?;
+        let total = self.read(row, "total-amount", self.total, currency)?;
+        out.extend(self.once.note(row.line, "settlement-id", id, &[]));
+        out.begin(row.line, Finality::Final, |statement| {
+            statement.id = some(id);
+            statement.currency = Some(currency);
+            statement.from = day(from, Order::Unknown);
+            statement.to = day(to, Order::Unknown);
+        });
+        let (id, line) = (id.to_owned(), row.line);
+        self.of = Some(Settlement { id, line, currency, total, sum: 0, rows: 0 });
+        Ok(())
+    }
+
+    fn finish(&mut self, line: u64, out: &mut Out) {
+        let Some(of) = self.of.take() else { return };
+        out.push(Control {
+            line: of.line,
+            field: "total-amount".to_owned(),
+            expected: of.total.into(),
+            found: Found::Is(of.sum),
+            currency: Some(of.currency),
+            severity: Severity::Error,
+        });
+        let tie = Tie::Declared(of.sum == i128::from(of.total));
+        out.end(StatementEnd { line, tie, ..StatementEnd::default() });
+    }
+
+    fn part(&mut self, row: &Row<'_>, out: &mut Out) -> Result<(), Problem> {
+        let id = row.get(self.settlement);
+        let own = self.of.as_ref().filter(|of| of.id == id).map(|of| of.currency);
+        let Some(own) = own else {
+            let expected = "the settlement above, whose total and currency are known";
+            return Err(Problem::error(row.line, "settlement-id", expected, id));
+        };
+        let code = row.get(self.currency);
+        if !code.is_empty() && currency(row, "currency", code)? != own {
+            return Err(Problem::error(row.line, "currency", own.code(), code));
+        }
+        let minor = self.read(row, "amount", self.amount, own)?;
+        let (mut entry, mut line) = out.entry(row, minor, own);
+        if let Some(of) = &mut self.of {
+            of.sum = of.sum.saturating_add(minor.into());
+            of.rows = of.rows.saturating_add(1);
+            // A file may be of several settlements; each is named once.
+            if of.rows == 1 {
+                line.tag(TagKind::PayoutId, id);
+            }
+        }
+        line.kind = kinds::amazon(row.get(self.kind), entry.direction);
+        line.net = money(minor, own);
+        line.tag(TagKind::OrderId, row.get(self.order));
+        line.tag(TagKind::MerchantReference, row.maybe(self.merchant_order));
+        line.tag(TagKind::TransactionId, row.maybe(self.adjustment));
+        line.tag(TagKind::Text, row.get(self.text));
+        line.batch_id = some(id);
+        entry.type_code = some(row.get(self.transaction));
+        entry.status = EntryStatus::Booked;
+        entry.booked_on = day(row.get(self.posted), Order::Unknown);
+        out.tell(entry, line);
+        Ok(())
+    }
+}
+
+impl Report for Amazon {
+    fn row(&mut self, row: &Row<'_>, out: &mut Out) -> Result<(), Problem> {
+        row.fits(&self.layout)?;
+        if row.get(self.total).is_empty() {
+            return self.part(row, out);
+        }
+        self.finish(row.line, out);
+        self.begin(row, out)
+    }
+
+    fn last(&self, _row: &Row<'_>, at: usize) -> Option<(Last, u32)> {
+        // The rows come to the total, which proves each amount.
+        let is = |column: Option<usize>| column == Some(at);
+        let last = if at == self.transaction || at == self.kind {
+            Last::Unsure
+        } else if at == self.posted || self.days.contains(&at) {
+            Last::Day
+        } else {
+            let is_reference = at == self.order || at == self.text || at == self.settlement;
+            let is_reference = is_reference || is(self.merchant_order) || is(self.adjustment);
+            Some(Last::Other).filter(|_| is_reference)?
+        };
+        Some((last, 0))
+    }
+
+    fn end(&mut self, line: u64, out: &mut Out) {
+        self.finish(line, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+    use crate::settlement::Format;
+    use crate::settlement::ledger::{Inspection, State, inspect};
+
+    const HEADER: &str = "settlement-id;settlement-start-date;settlement-end-date;deposit-date;\
+                          total-amount;currency;transaction-type;order-id;amount-type;\
+                          amount-description;amount;posted-date;sku";
+
+    /// The rows, their fields by semicolons: the report has tabs.
+    fn look(rows: &str) -> Inspection {
+        let text = format!("{HEADER}\n{rows}").replace(';', "\t");
+        inspect(Box::new(Cursor::new(text.into_bytes())), None, None).unwrap()
+    }
+
+    fn total(id: &str, total: &str, currency: &str) -> String {
+        format!("{id};2026-10-01;2026-10-14;2026-10-16;{total};{currency};;;;;;;\n")
+    }
+
+    fn part(id: &str, kind: &str, amount: &str) -> String {
+        format!("{id};;;;;;Order;302-7;{kind};Principal;{amount};02.10.2026;S\n")
+    }
+
+    fn sums(found: &Inspection) -> Vec<(String, i128, i128)> {
+        let of = found.sums.booked.iter();
+        of.map(|(of, sum)| (of.code().to_owned(), sum.credit_minor, sum.debit_minor)).collect()
+    }
+
+    #[test]
+    fn the_parts_of_a_settlement_come_to_its_total() {
+        for (sum, price, fee) in [("17.50", "20.00", "-2.5"), ("17,50", "20", "-2,5")] {
+            let rows = [total("7", sum, "EUR"), part("7", "ItemPrice", price)];
+            let found = look(&format!("{}{}", rows.concat(), part("7", "ItemFees", fee)));
+            assert_eq!((found.format, found.state), (Some(Format::Amazon), State::Ok));
+            assert_eq!(sums(&found), [("EUR".to_owned(), 2_000, 250)]);
+            assert_eq!(found.sums.statements.first().unwrap().ties, Some(true));
+            assert_eq!(found.sums.references.get(&TagKind::PayoutId), Some(&1));
+        }
+    }
+
+    #[test]
+    fn each_settlement_of_a_file_has_its_own_currency_and_total() {
+        let first = [total("7", "20.00", "GBP"), part("7", "ItemPrice", "20.00")].concat();
+        let second = [total("8", "-1.00", "EUR"), part("8", "ItemFees", "-1.00")].concat();
+        let found = look(&format!("{first}{second}"));
+        assert_eq!(found.state, State::Ok);
+        let expected = [("EUR".to_owned(), 0, 100), ("GBP".to_owned(), 2_000, 0)];
+        assert_eq!(sums(&found), expected);
+        assert_eq!(look(&format!("{first}{first}")).state, State::Quarantined, "twice");
+        let mixed = format!("{first}{}", part("8", "ItemPrice", "0.00"));
+        assert_eq!(look(&mixed).state, State::Quarantined, "of another settlement");
+    }
+
+    #[test]
+    fn what_leaves_an_amount_or_a_total_open_is_refused() {
+        let with = |sum: &str, of: &str, amount: &str| {
+            [total("7", sum, of), part("7", "ItemPrice", amount)].concat()
+        };
+        for rows in [
+            with("20.01", "EUR", "20.00"),
+            with("20,00", "EUR", "20.00"),
+            with("1.000", "EUR", "1.000"),
+            with("1,000", "JPY", "1,000"),
+            with("1,000.00", "USD", "1,000.00"),
+            with("20.00", "", "20.00"),
+            with("20.00", "EUR", ""),
+            part("7", "ItemPrice", "20.00"),
+            with("20.00", "EUR", "20.00").replace("2026-10-16", ""),
+            total("7", "0.00", "EUR").replace(";;;;;;;", ";Order;;;;20.00;;"),
+            with("20.00", "EUR", "20.00").replace(";;;;;;Order", ";;;;;USD;Order"),
+        ] {
+            assert_eq!(look(&rows).state, State::Quarantined, "{rows}");
+        }
+    }
+}
