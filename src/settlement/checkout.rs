@@ -339,9 +339,13 @@ impl Report for Actions {
         let currency = currency(row, "Holding Currency", row.get(self.currency))?;
         let exact = fine(row, AMOUNT, row.get(self.amount), currency)?;
         let minor = self.running.add(row, row.maybe(self.payout), exact, currency)?;
-        let (mut entry, mut line) = out.entry(row, minor, currency);
         let (payment, part) = (row.get(self.payment), row.get(self.part));
-        line.kind = kinds::checkout_part(part);
+        let kind = kinds::checkout_part(part);
+        if let Some(expected) = kinds::other_sign(kind, minor) {
+            return Err(Problem::error(row.line, AMOUNT, expected, row.get(self.amount)));
+        }
+        let (mut entry, mut line) = out.entry(row, minor, currency);
+        line.kind = kind;
         if line.kind != LineKind::Fee {
             line.gross = money(minor, currency);
         }

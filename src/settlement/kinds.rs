@@ -239,6 +239,17 @@ pub fn mercadopago(word: &str, direction: Direction) -> LineKind {
     kind.unwrap_or(Adjustment)
 }
 
+/// What the sign of an amount is by the kind of its row, in words, where it has the other one: what
+/// a PSP writes without a minus for money out would be counted the wrong way.
+pub fn other_sign(kind: LineKind, minor: i64) -> Option<&'static str> {
+    match kind {
+        Payment if minor < 0 => Some("money in: it is a payment"),
+        Refund if minor > 0 => Some("money out, with a minus: it is a refund"),
+        Chargeback if minor > 0 => Some("money out, with a minus: it was charged back"),
+        _other => None,
+    }
+}
+
 /// What a row of Amazon's is, by the word for its amount: a fee, or else a part of what was paid
 /// or given back, which is nobody's payment by itself.
 pub fn amazon(word: &str, direction: Direction) -> LineKind {
@@ -390,6 +401,16 @@ mod tests {
         ] {
             assert_eq!(checkout_part(word), kind, "{word}");
         }
+    }
+
+    #[test]
+    fn money_that_goes_the_other_way_than_its_kind_is_told() {
+        for (kind, own) in [(Payment, 1), (Refund, -1), (Chargeback, -1)] {
+            assert_eq!(other_sign(kind, own), None);
+            assert_eq!(other_sign(kind, 0), None);
+            assert!(other_sign(kind, -own).is_some());
+        }
+        assert_eq!([other_sign(Payout, 1), other_sign(Adjustment, -1)], [None, None]);
     }
 
     #[test]

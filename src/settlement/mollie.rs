@@ -79,7 +79,7 @@ impl Mollie {
     ) -> Result<(i64, Currency), Problem> {
         let currency = currency(row, of_name, row.get(of))?;
         let text = row.get(at);
-        let minor = Numerals::PLAIN.read(text, currency);
+        let minor = Numerals::PLAIN.read_sure(text, currency);
         Ok((minor.map_err(|refused| refused.at(row.line, name, text, currency))?, currency))
     }
 
@@ -266,6 +266,7 @@ mod tests {
             "2026-10-03,ideal,EUR,20.00,paidout,tr_c,Order,,,",
             "2026-10-03,ideal,EUR,20.00,paidout,tr_c,Order,EUR,\"20,00\",12.2610",
             "2026-10-03,ideal,EUR,20.00,paidout,tr_c,Order,,20.00,12.2610",
+            "2026-10-03,ideal,EUR,2.000,paidout,tr_c,Order,EUR,2.000,12.2610",
         ] {
             let found = inspect(source(&format!("{row}\n")), None, None).unwrap();
             assert_eq!((found.state, found.sums.entries), (State::Quarantined, 0), "{row}");

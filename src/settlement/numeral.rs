@@ -30,6 +30,19 @@ impl Numerals {
         Ok(if negative { minor.saturating_neg() } else { minor })
     }
 
+    /// As [`Self::read`], of a file that nobody described: `1.000` may be a thousand that a
+    /// spreadsheet grouped, where the currency has no three decimals.
+    ///
+    /// # Errors
+    /// As [`Self::read`], and there.
+    pub fn read_sure(self, text: &str, currency: Currency) -> Result<i64, Refused> {
+        let is_marked = text.contains(char::from(self.decimal));
+        if is_marked && currency.exponent() < 3 && decimal_of(text).is_none() {
+            return Err(Refused::Ambiguous);
+        }
+        self.read(text, currency)
+    }
+
     /// As [`Self::read`], at `places` decimals instead of the currency's.
     ///
     /// # Errors
@@ -51,7 +64,7 @@ impl Numerals {
         };
         let mut digits = if self.grouped { ungroup(whole, mark)? } else { whole.to_owned() };
         if digits.contains('.') {
-            // It is neither the decimal mark nor, ungrouped, one of thousands: `1.000` is no one.
+            // It is neither the decimal mark nor one of thousands.
             return Err(Refused::NotANumber);
         }
         if let Some(fraction) = fraction {
@@ -297,6 +310,10 @@ mod tests {
         for text in ["1.000", "-1,000", "1.000,00", "1,000.00", ""] {
             assert!(Shown::default().read(text, currency).is_err(), "{text}");
         }
+        let dinar = Currency::parse("KWD").unwrap();
+        assert_eq!(Numerals::PLAIN.read_sure("1.000", currency), Err(Refused::Ambiguous));
+        assert_eq!(Numerals::PLAIN.read_sure("1.00", currency), Ok(100));
+        assert_eq!(Numerals::PLAIN.read_sure("1.000", dinar), Ok(1_000));
     }
 
     #[test]

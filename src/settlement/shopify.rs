@@ -79,7 +79,7 @@ impl Shopify {
         let mut minor = [0; 3];
         for ((slot, at), name) in minor.iter_mut().zip(self.amounts).zip(NAMES) {
             let text = row.get(at);
-            let read = Numerals::PLAIN.read(text, currency);
+            let read = Numerals::PLAIN.read_sure(text, currency);
             *slot = read.map_err(|refused| refused.at(row.line, name, text, currency))?;
         }
         Ok(minor)
@@ -100,12 +100,7 @@ impl Shopify {
     /// What a row is. The equation holds with all signs turned as well: its kind must agree.
     fn kind(&self, row: &Row<'_>, amount: i64) -> Result<LineKind, Problem> {
         let kind = kinds::shopify(row.get(self.kind));
-        let expected = match kind {
-            LineKind::Payment if amount < 0 => "money in: it is a charge",
-            LineKind::Refund if amount > 0 => "money out, with a minus: it is a refund",
-            LineKind::Chargeback if amount > 0 => "money out, with a minus: it was charged back",
-            kind => return Ok(kind),
-        };
+        let Some(expected) = kinds::other_sign(kind, amount) else { return Ok(kind) };
         let [at, ..] = self.amounts;
         Err(Problem::error(row.line, "Amount", expected, row.get(at)))
     }
@@ -238,6 +233,7 @@ mod tests {
             (format!("{at},charge,#1,paid,,9,,50.00,1.75,48.52,USD"), Some(false)),
             (format!("{at},refund,#1,paid,,9,,10.00,0.00,10.00,USD"), None),
             (format!("{at},charge,#1,paid,,9,,-10.00,0.00,-10.00,USD"), None),
+            (format!("{at},charge,#1,paid,,9,,2.000,0.00,2.000,USD"), None),
             (format!("{at},charge,#1,held,,9,,10.00,0.00,10.00,USD"), None),
             (format!("{at},charge,#1,paid,,9,,10.00,0.00,10.00,"), None),
         ] {

@@ -162,7 +162,7 @@ impl Stripe {
         let numerals = Numerals { decimal: b'.', grouped: !self.itemised };
         for ((slot, at), name) in minor.iter_mut().zip(self.amounts).zip(names) {
             let text = row.get(at);
-            let read = numerals.read(text, currency);
+            let read = numerals.read_sure(text, currency);
             *slot = read.map_err(|refused| refused.at(row.line, name, text, currency))?;
         }
         let [gross, fee, net] = minor;
@@ -256,6 +256,12 @@ impl Report for Stripe {
         twice.into_iter().for_each(|problem| out.push(problem));
         let currency = currency(row, "currency", row.get(self.currency))?;
         let [gross, fee, net] = self.amounts(row, currency, out)?;
+        let kind = kinds::stripe(row.get(self.kind));
+        // The equation holds with all signs turned as well.
+        if let Some(expected) = kinds::other_sign(kind, gross) {
+            let [at, ..] = self.amounts;
+            return Err(Problem::error(row.line, "gross", expected, row.get(at)));
+        }
         let payout = row.maybe(self.payout);
         let is_first = !self.payouts.contains_key(&(payout.to_owned(), currency));
         self.add(row, net, currency)?;
@@ -273,7 +279,7 @@ impl Report for Stripe {
         }
         line.batch_id = some(payout);
         entry.type_code = some(row.get(self.kind));
-        line.kind = kinds::stripe(row.get(self.kind));
+        line.kind = kind;
         entry.reversal = is_reversal(row.get(self.kind));
         entry.booked_on = day(row.maybe(self.created), Order::Unknown);
         entry.value_on = day(row.maybe(self.available), Order::Unknown);
@@ -360,6 +366,20 @@ mod tests {
         };
         assert_eq!(of("-0.77"), (State::Ok, Some(true)));
         assert_eq!(of("0.77"), (State::Quarantined, Some(false)));
+    }
+
+    #[test]
+    fn a_side_or_a_mark_that_is_open_is_refused() {
+        let head = "id,Type,Source,Amount,Fee,Net,Currency,Created (UTC)\n";
+        for (row, state) in [
+            ("t1,refund,s,-10.00,0,-10.00,usd,2026-10-01", State::Ok),
+            ("t1,refund,s,10.00,0,10.00,usd,2026-10-01", State::Quarantined),
+            ("t1,charge,s,-10.00,0,-10.00,usd,2026-10-01", State::Quarantined),
+            ("t1,charge,s,\"1,000\",0,1000.00,usd,2026-10-01", State::Ok),
+            ("t1,charge,s,1.000,0,1.000,usd,2026-10-01", State::Quarantined),
+        ] {
+            assert_eq!(look(&format!("{head}{row}\n")).0, state, "{row}");
+        }
     }
 
     #[test]
