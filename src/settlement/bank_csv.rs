@@ -30,8 +30,11 @@ const OF_AN_API: &[&str] = &["id", "amount", "currency", "created"];
 /// A head this long was cut somewhere: its last row may be half a row.
 const CUT: usize = 60 * 1024;
 
-/// The columns of banks that write no header row, and what each row of theirs is known by.
-const BARE: &[(&[&str], fn(&[String]) -> bool)] = &[
+/// What each row of a bank that writes no header row is known by.
+type IsBare = fn(&[String]) -> bool;
+
+/// The columns of such banks, and their rows.
+const BARE: &[(&[&str], IsBare)] = &[
     (
         &["account", "buchungstext", "buchungsdatum", "valutadatum", "betrag", "währung"],
         is_bare_account,
@@ -452,7 +455,7 @@ fn bare(head: &str) -> Option<(Table, Layout)> {
     let cut = |delimiter: u8| {
         let mut rows = whole_rows(head, delimiter);
         rows.retain(|row| row.iter().any(|field| field.contains(is_text)));
-        let is_of = |is: &fn(&[String]) -> bool| !rows.is_empty() && rows.iter().all(|row| is(row));
+        let is_of = |is: &IsBare| !rows.is_empty() && rows.iter().all(|row| is(row));
         let (names, _) = BARE.iter().find(|(_, is)| is_of(is))?;
         Some((delimiter, rows, *names))
     };
