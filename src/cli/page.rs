@@ -29,8 +29,8 @@ pub fn say(line: &str) {
     broken(line).iter().for_each(|line| out::stdout(line));
 }
 
-/// Tells on stderr what went wrong or is asked. On a terminal in lines that fit; in a log, a mail or
-/// a pipe a text stays on one line, to be searched for.
+/// Tells on stderr what went wrong or is asked. On a terminal in lines that fit; in a log, a mail
+/// or a pipe a text stays on one line, to be searched for.
 pub fn warn(text: &str) {
     lines_of(text, *IS_READ).iter().for_each(|line| out::stderr(line));
 }

@@ -1565,6 +1565,21 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_did_not_come_to_be_is_not_counted_whatever_its_column_is_called() {
+        for name in ["Status", "Result", "Outcome"] {
+            let text = |word: &str| {
+                format!(
+                    "Date,Description,Amount,Currency,{name}\n2026-10-13,a,100.00,EUR,Success\n\
+                     2026-10-14,b,-20.00,EUR,Success\n2026-10-15,c,30.00,EUR,{word}\n"
+                )
+            };
+            assert_eq!(sums(&text("success")), ok("EUR", 13_000, 2_000), "{name}");
+            assert_eq!(sums(&text("Failed")), ok("EUR", 10_000, 2_000), "{name}");
+            assert_ne!(look(&text("gone")).state, State::Ok, "{name}");
+        }
+    }
+
     /// Where whole amounts have no decimals, what is stated above the table shows their mark.
     #[test]
     fn a_mark_of_thousands_is_told_from_a_decimal_one_by_what_is_stated() {

@@ -1880,6 +1880,8 @@ pub const STATUS: &[&str] = &[
     "transaction state",
     "payment status",
     "booking status",
+    "result",
+    "outcome",
     "buchungsstatus",
     "zustand",
     "buchungszustand",

@@ -55,7 +55,8 @@ pub(super) async fn named(pool: &PgPool, texts: &[String]) -> Result<Vec<NamedPa
          join tieout_statements s on s.file_id = f.id \
          cross join lateral (select l.* from tieout_lines l where l.file_id = s.file_id \
          and l.statement = s.number and l.batch is not null offset 0) l \
-         where l.batch in (select t from asked) and {stood} and coalesce(l.reason, '') <> 'told_before'",
+         where l.batch in (select t from asked) and {stood} \
+         and coalesce(l.reason, '') <> 'told_before'",
         hit(&texts)
     ));
     let found = sql.fetch_each(&mut connection, READING, |row| {
