@@ -177,7 +177,7 @@ async fn list(
                 if shown == 0 {
                     out::stdout("case    age    reason                        amount  subject");
                 }
-                out::stdout(&row(case, now));
+                page::say(&row(case, now));
             }
             shown = shown.saturating_add(1);
         }

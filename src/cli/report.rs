@@ -316,7 +316,7 @@ fn list(common: &Common, config: &Config) -> Result<Exit, Failure> {
         if common.json {
             out::stdout(&line("report", body(report)));
         } else {
-            out::stdout(&row(report));
+            page::say(&row(report));
         }
     }
     Ok(Exit::Ok)

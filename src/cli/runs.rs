@@ -129,7 +129,7 @@ async fn list<D: Driver>(options: &List, common: &Common, db: &D) -> Result<Exit
         if common.json {
             out::stdout(&line("run", body(run, &[])));
         } else {
-            out::stdout(&listed(run));
+            page::say(&listed(run));
         }
     }
     Ok(Exit::Ok)

@@ -7,7 +7,7 @@ use crate::cli::args::{Common, yes_or_no};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::files::{folded, payouts, release};
-use crate::cli::page::one_line;
+use crate::cli::page::{one_line, say};
 use crate::cli::{database, out};
 use crate::config::{self, names};
 use crate::exit::Exit;
@@ -85,7 +85,7 @@ pub fn list(options: &List, common: &Common) -> Result<Exit, Failure> {
         for file in &files {
             match common.json {
                 true => out::stdout(&line("settlement_file", body(file))),
-                false => out::stdout(&row(file)),
+                false => say(&row(file)),
             }
         }
         Ok(Exit::Ok)
@@ -108,8 +108,8 @@ pub fn show(options: &Show, common: &Common) -> Result<Exit, Failure> {
         if common.json {
             out::stdout(&line("settlement_file", body(&file)));
         } else {
-            head(&file).iter().for_each(|text| out::stdout(text));
-            release::waiting(&file, db).await?.iter().for_each(|text| out::stdout(text));
+            head(&file).iter().for_each(|text| say(text));
+            release::waiting(&file, db).await?.iter().for_each(|text| say(text));
         }
         statements(&file, common, db).await?;
         payouts::print(&file, common.json, &config, db).await?;
@@ -198,7 +198,7 @@ async fn statements(file: &FileRow, common: &Common, db: &Database) -> Result<()
                 true => {
                     out::stdout(&line("settlement_statement", statement_body(file, statement)));
                 }
-                false => statement_rows(statement).iter().for_each(|text| out::stdout(text)),
+                false => statement_rows(statement).iter().for_each(|text| say(text)),
             }
         }
     }
@@ -258,7 +258,7 @@ fn untied(file: &FileRow) -> Vec<String> {
 async fn lines(file: &FileRow, common: &Common, db: &Database) -> Result<(), Failure> {
     let mut after = LinePlace { file: file.id, position: 0 };
     if !common.json {
-        untied(file).iter().for_each(|text| out::stdout(text));
+        untied(file).iter().for_each(|text| say(text));
     }
     loop {
         let page = db.lines_of_file(after, PAGE).await;
@@ -268,7 +268,7 @@ async fn lines(file: &FileRow, common: &Common, db: &Database) -> Result<(), Fai
         for stored in &page {
             match common.json {
                 true => out::stdout(&line("settlement_line", line_body(stored))),
-                false => out::stdout(&line_row(stored)),
+                false => say(&line_row(stored)),
             }
         }
     }

@@ -5,6 +5,7 @@ use serde_json::json;
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::out;
+use crate::cli::page::say;
 use crate::config::Config;
 use crate::model::money::{Currency, decimal_text};
 use crate::model::settlement::LineKind;
@@ -31,7 +32,7 @@ pub async fn print(
         let beside = beside(&payout, config, db).await?;
         match is_json {
             true => out::stdout(&line("settlement_payout", body(&payout, &beside))),
-            false => rows_beside(&payout, &beside).iter().for_each(|text| out::stdout(text)),
+            false => rows_beside(&payout, &beside).iter().for_each(|text| say(text)),
         }
     }
     Ok(())

@@ -7,6 +7,7 @@ use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::files::folded;
 use crate::cli::files::kept::{body, find, line_body, line_row, row};
+use crate::cli::page::say;
 use crate::cli::{database, out, person};
 use crate::config::{self, names};
 use crate::exit::Exit;
@@ -76,7 +77,7 @@ pub fn quarantine(options: &Quarantine, common: &Common) -> Result<Exit, Failure
                 out::stdout(&line("settlement_file", body(file)));
                 continue;
             }
-            out::stdout(&row(file));
+            say(&row(file));
             file.problems.iter().flat_map(problem_rows).for_each(|text| out::stdout(&text));
             waiting(file, db).await?.iter().for_each(|text| out::stdout(text));
         }
@@ -158,9 +159,9 @@ fn tell_difference(file: &FileRow, difference: &Difference, common: &Common) {
     }
     if let Some(later) = later {
         let text = format!("statement {statement} stays held: file {later} came later, and counts");
-        return out::stdout(&text);
+        return say(&text);
     }
-    out::stdout(&format!(
+    say(&format!(
         "statement {statement}: {} as before, {} added, {} removed",
         counted(same, "line", "lines"),
         added.len(),
@@ -168,7 +169,7 @@ fn tell_difference(file: &FileRow, difference: &Difference, common: &Common) {
     ));
     let rows = removed.iter().map(|line| ("-", line)).chain(added.iter().map(|line| ("+", line)));
     for (mark, stored) in rows.clone().take(SHOWN) {
-        out::stdout(&format!("  {mark} {}", line_row(stored)));
+        say(&format!("  {mark} {}", line_row(stored)));
     }
     let all = added.len().saturating_add(removed.len());
     if let Some(more) = all.checked_sub(SHOWN).filter(|more| *more > 0) {
@@ -192,7 +193,7 @@ fn tell_plan(file: &FileRow, differences: &[Difference], common: &Common) {
         (FileState::Loaded | FileState::Released, true) => "nothing of it is held",
         (FileState::Loaded | FileState::Released, false) => "that difference would count",
     };
-    out::stdout(&format!("file {}: {text}; nothing was changed", file.id));
+    say(&format!("file {}: {text}; nothing was changed", file.id));
 }
 
 /// What begins to count and what counts no more once the word is carried out, as it looks now.
