@@ -1580,6 +1580,29 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_flag_that_says_that_a_row_was_not_booked_is_no_booking() {
+        let text = |name: &str, booked: &str, last: &str| {
+            format!(
+                "Date,Description,Amount,Currency,{name}\n2026-10-13,a,100.00,EUR,{booked}\n\
+                 2026-10-14,b,-20.00,EUR,{booked}\n2026-10-15,c,30.00,EUR,{last}\n"
+            )
+        };
+        for (name, booked, not) in [
+            ("Posted", "Yes", "No"),
+            ("Gebucht", "Ja", "Nein"),
+            ("Voided", "", "Yes"),
+            ("Cancelled", "false", "true"),
+            ("Failure reason", "", "insufficient funds"),
+            ("Error code", "0", "51"),
+        ] {
+            assert_eq!(sums(&text(name, booked, booked)), ok("EUR", 13_000, 2_000), "{name}");
+            assert_eq!(look(&text(name, booked, not)).state, State::Quarantined, "{name}");
+        }
+        let days = text("Posted", "2026-10-16", "2026-10-17");
+        assert_eq!(sums(&days), ok("EUR", 13_000, 2_000));
+    }
+
     /// Where whole amounts have no decimals, what is stated above the table shows their mark.
     #[test]
     fn a_mark_of_thousands_is_told_from_a_decimal_one_by_what_is_stated() {

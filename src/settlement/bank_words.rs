@@ -1881,7 +1881,23 @@ pub const STATUS: &[&str] = &[
     "payment status",
     "booking status",
     "result",
+    "resultat",
+    "auth result",
     "outcome",
+    "response",
+    "response code",
+    "txn status",
+    "umsatzstatus",
+    "esito",
+    "stan",
+    "stare",
+    "olek",
+    "státusz",
+    "statuss",
+    "durum",
+    "situação",
+    "статус",
+    "состояние",
     "buchungsstatus",
     "zustand",
     "buchungszustand",
@@ -1901,6 +1917,74 @@ pub const STATUS: &[&str] = &[
     "pending",
     "booked",
 ];
+
+/// Columns that say yes of a row that was booked.
+const IF_BOOKED: &[&str] = &[
+    "posted",
+    "settled",
+    "approved",
+    "cleared",
+    "processed",
+    "success",
+    "successful",
+    "completed",
+    "paid",
+    "executed",
+    "gebucht",
+    "comptabilisé",
+    "contabilizzato",
+];
+
+/// Columns that say yes of a row that was not booked, or was taken back.
+const IF_NOT: &[&str] = &[
+    "is pending",
+    "void",
+    "voided",
+    "reversed",
+    "storno",
+    "storniert",
+    "cancelled",
+    "canceled",
+    "cancellation",
+    "failed",
+    "declined",
+    "rejected",
+    "vorgemerkt",
+    "afgewezen",
+];
+
+/// Columns that say why a row was not booked.
+const WHY_NOT: &[&str] = &[
+    "motif du refus",
+    "reden van weigering",
+    "decline reason",
+    "failure reason",
+    "failure message",
+    "rejection reason",
+    "reason for non execution",
+    "error code",
+    "error message",
+];
+
+const YES: &[&str] =
+    &["yes", "true", "ja", "y", "1", "x", "t", "ano", "oui", "si", "sí", "tak", "igen", "sim"];
+const NO: &[&str] =
+    &["no", "false", "nein", "nee", "n", "0", "f", "ne", "non", "nie", "nem", "não", "nej"];
+
+/// Whether a column may say of a row that it was not booked, in other words than a status.
+pub fn is_flag(name: &str) -> bool {
+    [IF_BOOKED, IF_NOT, WHY_NOT].iter().any(|names| names.contains(&name))
+}
+
+/// Whether it says so here. A day, say, of a column `Posted` says nothing.
+pub fn flags_unbooked(name: &str, value: &str) -> bool {
+    let own = normal(value);
+    let is = |words: &[&str]| words.contains(&own.as_str());
+    if WHY_NOT.contains(&name) {
+        return own.bytes().any(|byte| byte != b'0') && !is(&["none", "null", "n a"]);
+    }
+    if IF_NOT.contains(&name) { is(YES) } else { is(NO) }
+}
 
 /// Values of [`STATUS`] for what was.
 const BOOKED: &[&str] = &[
@@ -2304,6 +2388,7 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "opis operacji",
             "opis transakcji",
             "tytuł",
+            "tytułem",
             "tytuł operacji",
             "popis",
             "poznámka",

@@ -146,8 +146,10 @@ struct Head {
     currency: Option<Currency>,
     day: Option<NaiveDate>,
     interim: bool,
-    /// Entries below a limit are not listed.
-    floor: bool,
+    /// Whether there is a limit below which credits are not listed, and one of debits.
+    floor: [bool; 2],
+    /// The currency of the limits.
+    of_floor: Option<Currency>,
     seen: bool,
 }
 
@@ -425,20 +427,7 @@ impl Mt940 {
                 self.head.account = account;
             }
             "28" | "28C" => self.head.number = text,
-            "34F" => {
-                self.head.interim = true;
-                let (code, limit) = field.first().split_at_checked(3).unwrap_or_default();
-                self.head.floor |= limit.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
-                match Currency::parse_any(code) {
-                    Ok(currency) => self.head.currency = Some(currency),
-                    Err(_unknown) => self.problem(Problem::error(
-                        field.line,
-                        ":34F: currency",
-                        "an ISO 4217 currency",
-                        code,
-                    )),
-                }
-            }
+            "34F" => self.floor(field),
             "13" | "13D" => {
                 self.head.interim = true;
                 self.head.day = field.first().get(..6).and_then(yymmdd);
@@ -685,7 +674,9 @@ impl Open {
                 None => {}
             }
         }
-        holds.filter(|holds| if *holds { self.by_letter.is_none() } else { !self.head.floor })
+        holds.filter(|holds| {
+            if *holds { self.by_letter.is_none() } else { !self.head.floor.contains(&true) }
+        })
     }
 
     /// What `:90D:` and `:90C:` leave open of an interim report.
@@ -1074,6 +1065,41 @@ impl Mt940 {
         self.items.push_back(open.line.into());
     }
 
+    /// `:34F:EURD100,`: the limit below which debits are not listed; without a mark of both.
+    fn floor(&mut self, field: &Field) {
+        self.head.interim = true;
+        let (code, limit) = field.first().split_at_checked(3).unwrap_or_default();
+        if limit.bytes().any(|byte| (b'1'..=b'9').contains(&byte)) {
+            let [credits, debits] = &mut self.head.floor;
+            *credits |= !limit.starts_with('D');
+            *debits |= !limit.starts_with('C');
+        }
+        let name = ":34F: currency";
+        match (Currency::parse_any(code), self.head.of_floor) {
+            (Err(_unknown), _) => {
+                self.problem(Problem::error(field.line, name, "an ISO 4217 currency", code));
+            }
+            (Ok(currency), Some(other)) if currency != other => {
+                self.problem(Problem::error(field.line, name, other.code(), code));
+            }
+            (Ok(currency), _) => {
+                self.head.of_floor = Some(currency);
+                self.head.currency = Some(currency);
+            }
+        }
+    }
+
+    /// A sum in another currency than the statement's: nobody knows which of them the entries have,
+    /// but by balances. Some banks write one code where there is nothing to sum up.
+    fn other_currency(&self, field: &Field, code: Currency, is_nothing: bool) -> Option<Problem> {
+        let own = self.currency().filter(|own| *own != code)?;
+        let is_shown = self.open.as_ref().is_some_and(|open| open.opening.is_some());
+        let severity = if is_shown || is_nothing { Severity::Warning } else { Severity::Error };
+        let name = format!(":{}: currency", field.tag);
+        let problem = Problem::error(field.line, name, own.code(), code.code());
+        Some(Problem { severity, ..problem })
+    }
+
     /// `:90D:12EUR3456,78`: how many debits, and their sum.
     fn declared(&mut self, field: &Field) {
         self.flush_entry();
@@ -1095,6 +1121,14 @@ impl Mt940 {
             return;
         };
         let at = usize::from(field.tag == "90D");
+        self.statement(field.line);
+        let is_nothing = count == 0 && sum == 0;
+        if let Some(problem) = self.other_currency(field, currency, is_nothing) {
+            self.problem(problem);
+            if !is_nothing {
+                return;
+            }
+        }
         let open = self.statement(field.line);
         let sums = [open.sums.by_way, open.sums.by_letter].map(|by| by.get(at).copied());
         let sums: Vec<(i128, i128)> = sums.into_iter().flatten().collect();
@@ -1105,7 +1139,7 @@ impl Mt940 {
         }
         let (entries, minor) = found.copied().unwrap_or_default();
         // Below a floor limit entries are counted and not listed.
-        let floor = open.head.floor;
+        let floor = open.head.floor.get(at).is_some_and(|floor| *floor);
         if let Some(declared) = open.declared.get_mut(at) {
             *declared = Some(wanted == (entries, minor));
         }
@@ -1170,6 +1204,33 @@ mod tests {
         let problems = vec![(5, Severity::Warning), (5, Severity::Error)];
         let found = look(&format!("{TEXT}{OUT}{TEXT}{OUT}"), "20,00");
         assert_eq!(found, (State::Quarantined, problems));
+    }
+
+    #[test]
+    fn the_currency_of_an_interim_report_is_one() {
+        let state = |floors: &str, sums: &str| {
+            let text = format!(
+                ":20:X\n:25:123456789\n:28C:1\n{floors}\n:13D:2601021200+0100\n\
+                 :61:2601020102C25,00NTRFNONREF\n:86:A\n{sums}\n"
+            );
+            let found = inspect(Box::new(Cursor::new(text.into_bytes())), None, None).unwrap();
+            let booked = found.sums.booked.keys().map(|of| of.code().to_owned()).collect();
+            (found.state, found.sums.problems.len(), booked)
+        };
+        let euros = |problems| (State::Ok, problems, vec!["EUR".to_owned()]);
+        let one = ":34F:EURD0,\n:34F:EURC0,";
+        assert_eq!(state(one, ":90D:0EUR0,\n:90C:1EUR25,"), euros(0));
+        assert_eq!(state(one, ":90D:0USD0,\n:90C:1EUR25,"), euros(1), "nothing has a currency");
+        for (floors, sums) in [
+            (":34F:DKKD1,00", ":90D:0EUR0,\n:90C:1EUR25,"),
+            (":34F:EURD0,\n:34F:USDC0,", ":90D:0EUR0,\n:90C:1EUR25,"),
+            (one, ":90D:0EUR0,\n:90C:1USD25,"),
+            // Below the limit of the other side.
+            (":34F:EURD0,\n:34F:EURC100,", ":90D:2EUR50,\n:90C:1EUR25,"),
+        ] {
+            assert_eq!(state(floors, sums).0, State::Quarantined, "{floors} {sums}");
+        }
+        assert_eq!(state(":34F:EURC100,", ":90D:0EUR0,\n:90C:3EUR50,").0, State::Ok);
     }
 
     /// Messages in envelopes, of an in and of an out, each with this end.

@@ -332,6 +332,8 @@ struct Rows {
     ways: Vec<usize>,
     /// A row of a chain that is not followed, without a sign and in no equation.
     unsigned: Option<OfKind>,
+    /// Columns that may say that a row was not booked, in other words than a status.
+    flags: Vec<usize>,
     /// How many rows are of a kind, by its hash.
     kinds_seen: HashMap<u64, usize>,
     fees: bool,
@@ -412,6 +414,7 @@ impl Rows {
             has_sign: false,
             ways: named(words::is_kind),
             unsigned: None,
+            flags: named(words::is_flag),
             kinds_seen: HashMap::new(),
             fees: false,
             fee_rows: (0, 0),
@@ -1346,6 +1349,10 @@ impl Rows {
                 said = status;
             }
         }
+        if let Some(at) = self.flagged(row) {
+            let expected = "rows that were booked; describe this file as a [[format]]";
+            return Err(Problem::error(row.line, self.name(at), expected, row.get(at)));
+        }
         for at in (0..row.width()).filter(|at| !places.statuses.contains(at)) {
             if places.tags.contains(&at) || !words::is_doubtful(row.get(at)) {
                 continue;
@@ -1362,6 +1369,18 @@ impl Rows {
             said = status;
         }
         Ok(said)
+    }
+
+    /// The column of a flag that says that the row was not booked. A balance beside it shows whether
+    /// the row moved.
+    fn flagged(&self, row: &Row<'_>) -> Option<usize> {
+        let is_open = |at: &usize| !self.places.statuses.contains(at);
+        let says = |at: &usize| {
+            let name = self.layout.names.get(*at).map_or("", String::as_str);
+            words::flags_unbooked(name, row.get(*at))
+        };
+        let mut flags = self.flags.iter().copied().filter(is_open).filter(says);
+        flags.next().filter(|_| row.maybe(self.places.balance).is_empty())
     }
 
     /// Whether a word for what was not booked is of the row: where its day would stand, and where
