@@ -1349,7 +1349,7 @@ impl Rows {
                 said = status;
             }
         }
-        if let Some(at) = self.flagged(row) {
+        if let Some(at) = self.flagged(row).filter(|_| said == EntryStatus::Booked) {
             let expected = "rows that were booked; describe this file as a [[format]]";
             return Err(Problem::error(row.line, self.name(at), expected, row.get(at)));
         }
