@@ -23,7 +23,7 @@ use crate::exit::Exit;
 use crate::model::count::counted;
 use crate::monitor::settings::is_scope;
 use crate::run::events::Event;
-use crate::run::setup::{On, RunOptions, Setup, Window};
+use crate::run::setup::{On, RunOptions, Window};
 
 /// For `--help`.
 pub const EXAMPLES: &str = "\
@@ -177,7 +177,7 @@ enum OnWord {
     Attempted,
 }
 
-const OVERRIDING: [Overriding; 8] = [
+const OVERRIDING: [Overriding; 10] = [
     Overriding { id: "tz", flag: "--tz", env: names::TZ, path: "business_timezone" },
     Overriding { id: "min_age", flag: "--min-age", env: names::MIN_AGE, path: "limits.min_age" },
     Overriding { id: "limit", flag: "--limit", env: names::LIMIT, path: "limits.rows" },
@@ -194,6 +194,13 @@ const OVERRIDING: [Overriding; 8] = [
         env: names::REPORT_DIR,
         path: "report.dir",
     },
+    Overriding {
+        id: "concurrency",
+        flag: "--concurrency",
+        env: names::CONCURRENCY,
+        path: config::EVERY_CONCURRENCY,
+    },
+    Overriding { id: "rate", flag: "--rate", env: names::RATE, path: config::EVERY_RATE },
     Overriding { id: "scope", flag: "--scope", env: names::SCOPE, path: "monitoring.scope" },
     Overriding { id: "fail_on", flag: "--fail-on", env: names::FAIL_ON, path: "report.fail_on" },
 ];
@@ -257,8 +264,7 @@ pub fn run(args: &Args, common: &Common, matches: &ArgMatches) -> Result<Exit, F
     options.tells_waiting = is_whole && teller::is_for_a_person(common, options.dry_run);
     let run_id = options.run_id.take().unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
     options.run_id = Some(run_id.clone());
-    let mut setup = config.setup();
-    bound_requests(args, &mut setup)?;
+    let setup = config.setup();
     let is_scheduled = !options.dry_run && options.ids.is_none();
     let scheduled = is_scheduled.then_some(run_id.as_str());
     watched(&config, scheduled, options.dry_run, async |db, stop, note| {
@@ -270,25 +276,6 @@ pub fn run(args: &Args, common: &Common, matches: &ArgMatches) -> Result<Exit, F
         let ended = crate::run::run(&setup, &options, db, stop, &mut tell).await;
         ended.map_err(|error| Failure::run(&error))
     })
-}
-
-/// How fast every account may be asked, where the words say so.
-fn bound_requests(args: &Args, setup: &mut Setup) -> Result<(), Failure> {
-    let concurrency = word(args.concurrency.as_ref());
-    let concurrency = concurrency.map(|text| number("--concurrency", &text, 256)).transpose()?;
-    let rate = word(args.rate.as_ref());
-    let rate = rate.map(|text| number("--rate", text.trim_end_matches("/s"), 1_000)).transpose()?;
-    for account in setup.accounts.values_mut() {
-        let settings = &mut account.settings;
-        settings.concurrency = concurrency.unwrap_or(settings.concurrency);
-        settings.requests_per_second = rate.unwrap_or(settings.requests_per_second);
-    }
-    Ok(())
-}
-
-fn number(flag: &str, text: &str, most: u32) -> Result<u32, Failure> {
-    let number = text.parse::<u32>().ok().filter(|number| (1..=most).contains(number));
-    number.ok_or_else(|| Failure::usage(format!("{flag} {text}: expected 1 to {most}")))
 }
 
 /// The options that the words mean.

@@ -193,6 +193,12 @@ fn text_of(path: &Path) -> Result<String, ConfigError> {
     })
 }
 
+/// What `--concurrency` says of every account.
+pub const EVERY_CONCURRENCY: &str = "account.*.concurrency";
+
+/// What `--rate` says of every account.
+pub const EVERY_RATE: &str = "account.*.requests_per_second";
+
 /// Where files are put, by variables that hold for every command: what one writes another reads.
 const PLACES: [(&str, &str); 2] =
     [("report.dir", names::REPORT_DIR), ("files.spool", names::FILES_SPOOL)];

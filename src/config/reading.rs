@@ -18,13 +18,13 @@ use crate::config::sections::{
     Resolver, RulesSettings, Shown, read_fail_on, read_fail_on_list, show_fail_on,
 };
 use crate::config::web::WebSettings;
-use crate::config::{Config, TOP, version};
+use crate::config::{Config, EVERY_CONCURRENCY, EVERY_RATE, TOP, version};
 use crate::config::{named_secret, place};
 use crate::decide::person::FourEyes;
 use crate::decide::rules::RuleSet;
 use crate::monitor::settings::MonitoringSettings;
 use crate::psp::rules::{self, RuleFile};
-use crate::psp::settings::AccountSettings;
+use crate::psp::settings::{AccountSettings, CONCURRENCY_MAX, PspKind, REQUESTS_PER_SECOND_MAX};
 use crate::run::setup::{AccountSetup, FailOn};
 use crate::settlement::sources::settings::{Around, Source, SourceSettings};
 use crate::settlement::table::{FormatSettings, Table};
@@ -365,6 +365,7 @@ impl<'a> Reading<'a> {
         if entries.is_empty() {
             self.missing_entries("account", "a PSP account to ask");
         }
+        let bounds = self.bounds();
         for entry in entries {
             let path = entry.path.clone();
             let name = entry.text_of("name").map(str::to_owned);
@@ -374,10 +375,44 @@ impl<'a> Reading<'a> {
                 let text = format!("a second [[account]] is called `{name}`; names are unique");
                 self.document.complain(&format!("{path}.name"), text);
             }
-            let Some(setup) = self.account(entry, policy) else { continue };
+            let Some(mut setup) = self.account(entry, policy) else { continue };
+            // Of an account that has no API nothing is asked.
+            if setup.settings.psp != PspKind::Files {
+                self.bound(&mut setup.settings, &bounds);
+            }
             accounts.setups.insert(setup.settings.name.clone(), setup);
         }
         accounts
+    }
+
+    /// What a flag or a variable says of them.
+    fn bounds(&mut self) -> Bounds {
+        let whole = |text: &str, most: u32| {
+            let number = text.parse().ok().filter(|number| (1..=most).contains(number));
+            number.ok_or_else(|| format!("1 to {most}"))
+        };
+        let a_second = |text: &str| whole(text.trim_end_matches("/s"), REQUESTS_PER_SECOND_MAX);
+        let at_once = |text: &str| whole(text, CONCURRENCY_MAX);
+        Bounds {
+            concurrency: self.resolver.overridden(EVERY_CONCURRENCY, at_once),
+            requests_per_second: self.resolver.overridden(EVERY_RATE, a_second),
+        }
+    }
+
+    fn bound(&mut self, settings: &mut AccountSettings, bounds: &Bounds) {
+        let begin = format!("account.{}", settings.name);
+        for (name, setting, given) in [
+            ("concurrency", &mut settings.concurrency, &bounds.concurrency),
+            ("requests_per_second", &mut settings.requests_per_second, &bounds.requests_per_second),
+        ] {
+            let Some(given) = given else { continue };
+            *setting = given.value;
+            self.resolver.shown.push(Shown {
+                path: format!("{begin}.{name}"),
+                value: given.value.to_string(),
+                origin: given.origin.clone(),
+            });
+        }
     }
 
     fn account(&mut self, mut entry: Section<'a>, policy: &Resolved) -> Option<AccountSetup> {
@@ -759,6 +794,12 @@ fn sink_misfits(
         found.push(("kind", "SQLite has no NOTIFY; tieout's tables are in SQLite".to_owned()));
     }
     found
+}
+
+/// How fast every account may be asked, over what each says of itself.
+struct Bounds {
+    concurrency: Option<Given<u32>>,
+    requests_per_second: Option<Given<u32>>,
 }
 
 #[derive(Default)]

@@ -196,26 +196,34 @@ impl<'a> Resolver<'a> {
         read: impl Fn(&str) -> Result<T, String>,
         show: impl Fn(&T) -> String,
     ) -> Given<T> {
-        let given = match self.overrides.iter().find(|given| given.path == path) {
-            Some(given) => match read(&given.value) {
-                Ok(value) => Given { value, origin: given.origin.clone() },
-                Err(expected) => {
-                    let text = format!("`{}`: expected {expected}", given.value);
-                    self.mistakes.push((given.origin.word(), text));
-                    Given { value: default, origin: Origin::Default }
-                }
-            },
-            None => match file {
-                Some(value) => Given { value, origin: Origin::File },
-                None => Given { value: default, origin: Origin::Default },
-            },
-        };
+        let given = self.overridden(path, read).unwrap_or_else(|| match file {
+            Some(value) => Given { value, origin: Origin::File },
+            None => Given { value: default, origin: Origin::Default },
+        });
         self.shown.push(Shown {
             path: path.to_owned(),
             value: show(&given.value),
             origin: given.origin.clone(),
         });
         given
+    }
+
+    /// What a flag or a variable says of a setting; nothing where none does, or where it cannot be
+    /// read, which is among the mistakes then.
+    pub fn overridden<T>(
+        &mut self,
+        path: &str,
+        read: impl Fn(&str) -> Result<T, String>,
+    ) -> Option<Given<T>> {
+        let given = self.overrides.iter().find(|given| given.path == path)?;
+        match read(&given.value) {
+            Ok(value) => Some(Given { value, origin: given.origin.clone() }),
+            Err(expected) => {
+                let text = format!("`{}`: expected {expected}", given.value);
+                self.mistakes.push((given.origin.word(), text));
+                None
+            }
+        }
     }
 }
 

@@ -13,6 +13,12 @@ use crate::decide::policy::Mode;
 use crate::model::time::parse_span;
 use crate::secret::KeySource;
 
+/// The most requests a second that an account may be asked at.
+pub const REQUESTS_PER_SECOND_MAX: u32 = 1_000;
+
+/// The most requests that an account may have in flight.
+pub const CONCURRENCY_MAX: u32 = 256;
+
 /// Longest key of Stripe's metadata.
 const METADATA_KEY_MAX: usize = 40;
 
@@ -363,11 +369,12 @@ impl AccountSettings {
         if let Some((field, _zero)) = positive.iter().find(|(_, value)| *value == 0) {
             return Err(self.refuse(field, "0", "at least 1"));
         }
-        let too_many = self.requests_per_second > 1_000 || self.concurrency > 256;
+        let too_many = self.requests_per_second > REQUESTS_PER_SECOND_MAX
+            || self.concurrency > CONCURRENCY_MAX;
         if too_many {
             let found = format!("{} / {}", self.requests_per_second, self.concurrency);
-            let expected = "at most 1000 / 256";
-            return Err(self.refuse("requests_per_second / concurrency", &found, expected));
+            let expected = format!("at most {REQUESTS_PER_SECOND_MAX} / {CONCURRENCY_MAX}");
+            return Err(self.refuse("requests_per_second / concurrency", &found, &expected));
         }
         let spans = [
             ("deadline", self.deadline),

@@ -220,6 +220,8 @@ fn a_variable_of_a_runs_flag_is_shown_where_it_overrides_the_file() {
         ("limits.grace", "TIEOUT_GRACE", "5s"),
         ("monitoring.scope", "TIEOUT_SCOPE", "daily"),
         ("report.fail_on", "TIEOUT_FAIL_ON", "duplicates"),
+        ("account.stripe_live.concurrency", "TIEOUT_CONCURRENCY", "3"),
+        ("account.stripe_live.requests_per_second", "TIEOUT_RATE", "7"),
     ];
     let env = set.map(|(_, name, value)| (name, value));
     let shown = tieout(&folder, &["config", "show", "--origin"], &env);

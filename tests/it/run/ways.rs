@@ -211,6 +211,10 @@ async fn limits_are_kept(engine: Engine) {
         assert!(ran.stderr.contains("expected 1 to"), "{}", ran.stderr);
         assert_eq!(shop.sandbox.total_requests(), 0);
     }
+    let mut by_variable = shop.program(&["run"]);
+    let ran = by_variable.env("TIEOUT_RATE", "fast").spawn().unwrap();
+    let ran = Ran::once_over(ran).await.ended(10);
+    assert!(ran.stderr.contains("TIEOUT_RATE: `fast`: expected 1 to 1000"), "{}", ran.stderr);
     // Words of the command line, not of the file.
     for words in [
         ["--limit", "0"],
