@@ -625,6 +625,24 @@ async fn a_record_that_cannot_be_read_does_not_verify() {
     }
 }
 
+/// Commands that only read, and of which the last two may find something here.
+const READING: [&[&str]; 14] = [
+    &["explain", "pay_1"],
+    &["runs", "list"],
+    &["runs", "show"],
+    &["audit", "verify"],
+    &["files", "list"],
+    &["files", "expected"],
+    &["cases", "list"],
+    &["cases", "export"],
+    &["rules", "stats"],
+    &["deliver", "list"],
+    &["db", "status", "--check"],
+    &["run", "--dry-run"],
+    &["config", "check", "--connect"],
+    &["doctor", "--quiet"],
+];
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_only_reads_leaves_a_file_its_journal() {
     let shop = Shop::with(&[("pay_1", 1_999, CAPTURED)]).await;
@@ -632,30 +650,40 @@ async fn what_only_reads_leaves_a_file_its_journal() {
     assert_eq!(journal_of(&shop), 2);
     shop.sql("pragma journal_mode = delete").await;
     assert_eq!(journal_of(&shop), 1);
-    for words in [
-        &["explain", "pay_1"][..],
-        &["runs", "list"],
-        &["runs", "show"],
-        &["audit", "verify"],
-        &["files", "list"],
-        &["files", "expected"],
-        &["cases", "list"],
-        &["cases", "export"],
-        &["rules", "stats"],
-        &["deliver", "list"],
-        &["db", "status", "--check"],
-        &["config", "check", "--connect"],
-        &["doctor", "--quiet"],
-        &["run", "--dry-run"],
-    ] {
+    for words in READING {
         let ended = shop.tieout(words, &[]);
         assert_eq!(journal_of(&shop), 1, "{words:?}");
-        // What these two find is not the matter here.
         let finds = ["config", "doctor"].contains(&words[0]);
         assert!(finds || ended.code == Some(0), "{words:?}: {}", ended.stderr);
     }
     assert_eq!(shop.tieout(&["run"], &[]).code, Some(0));
     assert_eq!(journal_of(&shop), 2);
+}
+
+/// An application that died leaves its log: it is the application's, or a run's, to fold in.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_only_reads_leaves_the_log_of_a_dead_application() {
+    let shop = Shop::with(&[("pay_1", 1_999, CAPTURED)]).await;
+    assert_eq!(shop.tieout(&["run"], &[]).code, Some(0));
+    let place = |end: &str| shop.path().join(format!("shop.db{end}"));
+    let read = |end: &str| std::fs::read(place(end)).unwrap();
+    let mut open = shop.connect().await;
+    sqlx::query("update charges set amount = 2001").execute(&mut open).await.unwrap();
+    let (file, log) = (read(""), read("-wal"));
+    open.close().await.unwrap();
+    assert!(!place("-wal").exists());
+    std::fs::write(place(""), &file).unwrap();
+    std::fs::write(place("-wal"), &log).unwrap();
+    for words in READING {
+        let ended = shop.tieout(words, &[]);
+        let finds = ["config", "doctor"].contains(&words[0]);
+        assert!(finds || ended.code == Some(0), "{words:?}: {}", ended.stderr);
+        assert!((read(""), read("-wal")) == (file.clone(), log.clone()), "{words:?}");
+    }
+    let told = shop.tieout(&["explain", "pay_1", "--json"], &[]).stdout;
+    assert!(told.contains("2001"), "what is in the log alone is read: {told}");
+    assert_eq!(shop.tieout(&["run"], &[]).code, Some(0));
+    assert!(!place("-wal").exists(), "a run is the last to close it");
 }
 
 #[tokio::test(flavor = "multi_thread")]

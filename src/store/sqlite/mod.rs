@@ -223,6 +223,14 @@ fn read_address(url: &str) -> Result<SqliteConnectOptions, StoreError> {
     })
 }
 
+/// For what only reads: a log that somebody left stays as it is.
+fn never_folding(options: SqliteConnectOptions) -> SqliteConnectOptions {
+    match still::has_log(options.get_filename()) {
+        true => options.read_only(true),
+        false => options,
+    }
+}
+
 /// How a file is opened to read it alone.
 fn to_read(url: &str) -> Result<(SqliteConnectOptions, Option<Still>), StoreError> {
     let address = shown_address(url);
@@ -230,7 +238,7 @@ fn to_read(url: &str) -> Result<(SqliteConnectOptions, Option<Still>), StoreErro
     let still = Still::of(options.get_filename(), &address)?;
     let options = match &still {
         Some(_) => options.read_only(true).immutable(true),
-        None => options,
+        None => never_folding(options),
     };
     let options = options.create_if_missing(false).pragma("query_only", "on");
     Ok((options.disable_statement_logging(), still))
@@ -288,7 +296,7 @@ impl SqliteStore {
         let read_only = options.clone().create_if_missing(false).read_only(true);
         let options = match journal {
             Some(journal) => options.journal_mode(journal),
-            None => options,
+            None => never_folding(options),
         };
         let options = options
             .pragma("cache_size", CACHE_KIB)

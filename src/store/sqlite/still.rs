@@ -64,6 +64,15 @@ impl Still {
     }
 }
 
+/// Whether a file has a log with something in it. Whoever may write and is the last to close such a
+/// file folds the log in, also where its application died and left it: what only reads opens the
+/// file so that it may not.
+pub(super) fn has_log(path: &Path) -> bool {
+    let Ok(path) = fs::canonicalize(path) else { return false };
+    let log = fs::metadata(beside(&path, "-wal"));
+    is_with_log(&path) && log.is_ok_and(|log| log.len() > 0)
+}
+
 /// A file that cannot be read before somebody else has tidied it up.
 pub(super) fn unsettled(address: &str) -> StoreError {
     StoreError::File {
