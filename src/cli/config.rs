@@ -157,11 +157,7 @@ fn tell(finding: &Finding, common: &Common) {
     let text = finding.text.replace('\n', " ");
     page::say(&format!("{}: {}: {text}", finding.what, finding.level.as_str()));
     if let Some(next) = &next {
-        let mut mark = "→";
-        for line in doctor::next_lines(next, page::width().saturating_sub(4)) {
-            out::stdout(&format!("  {mark} {line}"));
-            mark = " ";
-        }
+        doctor::tell_next(next, 2, page::width());
     }
 }
 

@@ -138,12 +138,7 @@ impl<'a> Screen<'a> {
             out::stdout(&format!("{:indent$}{more}", ""));
         }
         if let Some(next) = finding.next.as_deref().map(|next| self.common.copyable(next)) {
-            let room = WIDTH.saturating_sub(indent.saturating_add(2)).max(30);
-            let mut mark = "→";
-            for line in next_lines(&next, room) {
-                out::stdout(&format!("{:indent$}{mark} {line}", ""));
-                mark = " ";
-            }
+            tell_next(&next, indent, WIDTH);
         }
     }
 
@@ -157,6 +152,15 @@ impl<'a> Screen<'a> {
     }
 }
 
+/// Tells what to do next, behind an arrow, in lines of at most so many characters.
+pub(super) fn tell_next(next: &str, indent: usize, width: usize) {
+    let room = width.saturating_sub(indent.saturating_add(2)).max(30);
+    for (at, line) in next_lines(next, room).iter().enumerate() {
+        let mark = if at == 0 { "→" } else { " " };
+        out::stdout(&format!("{:indent$}{mark} {line}", ""));
+    }
+}
+
 /// How what is to be copied into a shell begins.
 const COMMANDS: [&str; 2] = ["tieout ", "psql "];
 
@@ -165,7 +169,7 @@ const STATEMENTS: [&str; 5] = ["create ", "alter ", "drop ", "grant ", "revoke "
 
 /// What to do next, in lines of at most so many characters. It is there to be copied: a command is
 /// never broken, and a statement only where that changes nothing.
-pub(super) fn next_lines(next: &str, width: usize) -> Vec<String> {
+fn next_lines(next: &str, width: usize) -> Vec<String> {
     let begins =
         |word: &&str| next.get(..word.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(word));
     if next.contains('\n') || COMMANDS.iter().any(begins) {

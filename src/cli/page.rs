@@ -5,6 +5,7 @@ use std::io::IsTerminal;
 use std::sync::LazyLock;
 
 use crate::cli::out;
+use crate::model::fill::filled;
 
 /// What every terminal and every mail shows whole.
 const WIDTH: usize = 80;
@@ -113,17 +114,7 @@ fn hanging(line: &str) -> usize {
 
 /// A text in lines of at most so many characters, broken between words.
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _full => lines.push(word.to_owned()),
-        }
-    }
-    lines
+    filled(text.split_whitespace(), width, ("", ""))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ pub mod money;
 pub mod time;
 pub mod transaction;
 pub mod evidence;
+pub mod fill;
 pub mod reason;
 pub mod settlement;
 pub mod wildcard;

@@ -1,24 +1,18 @@
 //! SQL that people read and paste, in lines that a screen shows whole.
 
-/// A statement in lines of at most `width` characters, the later ones indented. It is broken at
-/// spaces outside of quotes alone, so that it stays the same statement; a comment, and what has
-/// lines already, stays as it is.
+use crate::model::fill::filled;
+
+/// A statement or a comment in lines of at most `width` characters, the later ones indented or
+/// comments again. A statement is broken at spaces outside of quotes alone, so that it stays the
+/// same; what has lines already stays as it is.
 pub fn laid_out(statement: &str, width: usize, indent: usize) -> Vec<String> {
-    if statement.starts_with("--") || statement.contains('\n') {
+    if statement.contains('\n') {
         return vec![statement.to_owned()];
     }
-    let mut lines: Vec<String> = Vec::new();
-    for word in words(statement) {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            Some(_full) => lines.push(format!("{:indent$}{word}", "")),
-            None => lines.push(word.to_owned()),
-        }
+    match statement.strip_prefix("-- ") {
+        Some(comment) => filled(comment.split(' '), width, ("-- ", "-- ")),
+        None => filled(words(statement), width, ("", &" ".repeat(indent))),
     }
-    lines
 }
 
 /// What stands between spaces outside of quotes. A doubled quote ends one and begins another.
@@ -63,9 +57,12 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_and_what_has_lines_stays() {
-        for text in ["-- a comment that is as long as it likes", "do $$\nbegin\nend\n$$ and more"] {
-            assert_eq!(laid_out(text, 10, 4), [text]);
-        }
+    fn a_comment_stays_one_and_what_has_lines_as_it_is() {
+        let comment = "-- \"a role\": for looking";
+        assert_eq!(laid_out(comment, 14, 4), ["-- \"a role\":", "-- for looking"]);
+        let block = "do $$\nbegin\nend\n$$ and more";
+        assert_eq!(laid_out(block, 10, 4), [block]);
+        let within = laid_out("    if a then", 10, 8);
+        assert_eq!(within, ["    if a", "        then"]);
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::config::document::quoted;
 use crate::config::init::{Answers, OPEN, Proposal};
+use crate::model::fill::filled;
 
 /// What the file begins with.
 const HEAD: &str = "\
@@ -109,15 +110,5 @@ fn key(name: &str) -> String {
 
 /// A comment in lines of at most eighty columns.
 fn wrapped(text: &str) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count().saturating_add(word.chars().count()) < 80 => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _full => lines.push(format!("# {word}")),
-        }
-    }
-    lines
+    filled(text.split_whitespace(), 80, ("# ", "# "))
 }

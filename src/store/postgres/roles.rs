@@ -132,7 +132,9 @@ pub(super) async fn statements(
     let role = |name: &str| QuotedIdent::of_catalogue(&format!("{prefix}_{name}"));
     let (run, read, people) = (role("run"), role("read"), role("people"));
     let all = format!("{run}, {read}, {people}");
-    let mut text = heading(&found.database, prefix);
+    let mut text = String::new();
+    put(&mut text, &format!("-- Three roles for tieout in the database {}.", found.database));
+    text.push_str(&heading(prefix));
     for (role, what) in [
         (&run, "what the schedule runs as"),
         (&read, "for looking: dry runs, explain, runs, cases, reports, verifying"),
@@ -168,17 +170,20 @@ pub(super) async fn statements(
 fn put(text: &mut String, line: &str) {
     let statement = line.trim_start_matches('\n');
     text.extend(line.chars().take_while(|letter| *letter == '\n'));
-    for line in laid_out(statement, 80, 4) {
-        text.push_str(&line);
-        text.push('\n');
+    put_in(text, 0, statement);
+}
+
+/// The same within a block.
+fn put_in(text: &mut String, indent: usize, statement: &str) {
+    for line in laid_out(statement, 80_usize.saturating_sub(indent), 4) {
+        let _fits = writeln!(text, "{:indent$}{line}", "");
     }
 }
 
-fn heading(database: &str, prefix: &str) -> String {
+fn heading(prefix: &str) -> String {
     let named = if prefix == "tieout" { String::new() } else { format!(" --prefix {prefix}") };
     format!(
-        "-- Three roles for tieout in the database {database}.\n\
-         -- Nothing was changed: read this, then run it as the tables' owner after\n\
+        "-- Nothing was changed: read this, then run it as the tables' owner after\n\
          -- `tieout db migrate`, and again when the mapping or the version changes:\n\
          --   tieout db roles{named} | psql -v ON_ERROR_STOP=1 \"$OWNER_URL\"\n\
          -- The roles cannot log in. Give each to a login:\n\
@@ -196,15 +201,14 @@ fn heading(database: &str, prefix: &str) -> String {
 fn make_role(text: &mut String, role: &QuotedIdent, what: &str) {
     let literal = role.to_string();
     let literal = literal.trim_matches('"').replace("\"\"", "\"").replace('\'', "''");
-    let _fits = write!(
-        text,
-        "\n-- {role}: {what}.\n\
-         do $$ begin\n    \
-         if not exists (select from pg_roles where rolname = '{literal}') then\n        \
-         create role {role} nologin;\n    \
-         end if;\n\
-         end $$;\n"
-    );
+    put(text, &format!("\n-- {role}: {what}."));
+    put(text, "do $$ begin");
+    let condition =
+        format!("if not exists (select from pg_roles where rolname = '{literal}') then");
+    put_in(text, 4, &condition);
+    put_in(text, 8, &format!("create role {role} nologin;"));
+    put_in(text, 4, "end if;");
+    put(text, "end $$;");
 }
 
 /// The user's tables: read what is read, write the columns that the mapping writes.
