@@ -153,6 +153,26 @@ pub struct Standing {
     pub untold: Vec<String>,
 }
 
+/// What leads to the payment of a row that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeenTag {
+    /// Its tag; `None`: a part of it is NULL.
+    pub tag: Option<String>,
+    /// Whether it stores a PSP reference.
+    pub has_reference: bool,
+}
+
+impl SeenTag {
+    pub(in crate::store) fn of(tag: Option<String>, reference: Option<&str>) -> Self {
+        Self { tag, has_reference: reference.is_some_and(|text| !text.trim().is_empty()) }
+    }
+
+    /// Whether nothing can be looked for: a person must tell what became of it.
+    pub fn leads_nowhere(&self) -> bool {
+        !self.has_reference && self.tag.as_deref().is_none_or(str::is_empty)
+    }
+}
+
 /// A status that a CHECK over it and other columns refuses of stuck rows, as a run would write
 /// them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -409,13 +429,13 @@ pub trait Inspect {
     -> Result<Vec<String>, StoreError>;
 
     /// Tags as an account's template makes them: of processing rows where an index leads to
-    /// them, else of the first rows. `None`: a part of it is NULL.
+    /// them, else of the first rows.
     async fn tags(
         &self,
         table: &SourceTable,
         account: &str,
         most: i64,
-    ) -> Result<Vec<Option<String>>, StoreError>;
+    ) -> Result<Vec<SeenTag>, StoreError>;
 
     /// Every table and view that this role may read, tieout's own and the system's left out.
     async fn survey(&self) -> Result<Vec<Surveyed>, StoreError>;
@@ -503,7 +523,7 @@ delegate! {
     standing(table: &SourceTable) -> Standing;
     sampled(table: &SourceTable, cell: usize) -> Vec<String>;
     barred(table: &SourceTable) -> Vec<(String, String)>;
-    tags(table: &SourceTable, account: &str, most: i64) -> Vec<Option<String>>;
+    tags(table: &SourceTable, account: &str, most: i64) -> Vec<SeenTag>;
     held(table: &SourceTable, values: &[String]) -> Vec<String>;
     survey() -> Vec<Surveyed>;
     distinct(of: &Surveyed, column: &str) -> Vec<String>;

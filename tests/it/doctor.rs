@@ -440,6 +440,32 @@ async fn a_second_table_is_held_against_its_check_and_the_first_one(engine: Engi
     assert!(text.contains("(ref) is no unique key") && next.contains("config check"), "{text}");
 }
 
+/// A row without a tag is found by the PSP reference that it stores.
+async fn rows_that_nothing_leads_to_are_counted(engine: Engine) {
+    let words = Words { more: gifts("psp_reference = \"psp\"", "{ref}"), ..Words::default() };
+    let shop = healthy(engine, words).await;
+    let made = GIFTS.replace("ref text,", "ref text, psp text,");
+    let made = match engine {
+        Engine::Sqlite => made,
+        Engine::Postgres => made.replace("made text", "made timestamptz"),
+    };
+    shop.raw.execute(&made).await;
+    let at = at_text(tieout_now() - 3_600);
+    let insert = |id: i64, words: &str| {
+        format!("insert into gifts values ({id}, {words}, 100, '{at}', 'sent')")
+    };
+    for (id, words) in [(1, "'g-1', null"), (2, "null, 'pi_1'")] {
+        shop.raw.execute(&insert(id, words)).await;
+    }
+    has_none(&doctor(&shop).await, "tag_missing");
+    for (id, words) in [(3, "null, null"), (4, "'', ''")] {
+        shop.raw.execute(&insert(id, words)).await;
+    }
+    let (_, state, text, _) = finding(&doctor(&shop).await, "tag_missing");
+    assert_eq!(state, "warn");
+    assert!(text.starts_with("2 of 4 looked-at rows have no tag and no PSP reference"), "{text}");
+}
+
 /// What files say of such a tag is masked before it is kept, and finds no row.
 async fn tags_that_look_like_card_numbers_are_told_where_files_decide(engine: Engine) {
     let words = Words {
@@ -1865,6 +1891,7 @@ on_both_databases!(
     what_stands_on_the_table_is_found,
     a_status_that_its_table_of_words_lacks_is_told,
     a_second_table_is_held_against_its_check_and_the_first_one,
+    rows_that_nothing_leads_to_are_counted,
     tags_that_look_like_card_numbers_are_told_where_files_decide,
     an_account_that_does_not_serve_is_told_with_its_exit,
     an_account_without_objects_and_a_pause_are_told,

@@ -28,7 +28,7 @@ use crate::store::decode::kind_of;
 use crate::store::driver::Driver;
 use crate::store::error::{Mend, StoreError};
 use crate::store::inspect::{
-    Counterpart, Inspect, NamedRow, RefusedRows, STATUS_ROWS, Standing, index_columns,
+    Counterpart, Inspect, NamedRow, RefusedRows, STATUS_ROWS, SeenTag, Standing, index_columns,
 };
 use crate::store::literals::ends;
 use crate::store::mapping::TableSettings;
@@ -169,7 +169,7 @@ async fn one(
                 if is_by_files(accounts, account) {
                     findings.extend(like_cards(table, account, &tags));
                 }
-                let some = tags.into_iter().flatten().take(TAGS_ELSEWHERE).collect();
+                let some = texts(&tags).take(TAGS_ELSEWHERE).cloned().collect();
                 by_account.insert(account.clone(), some);
             }
             Err(error) => {
@@ -826,16 +826,21 @@ fn of_counterparts(table: &SourceTable, rows: &[Counterpart]) -> Vec<Finding> {
     findings
 }
 
+/// The tags that there are.
+fn texts(tags: &[SeenTag]) -> impl Iterator<Item = &String> {
+    tags.iter().filter_map(|seen| seen.tag.as_ref())
+}
+
 /// Tags of stuck rows that several rows have, and how many. The other rows may be at any status:
 /// an earlier try that failed, say. They are looked up where an index leads to them.
 async fn shared_by_rows(
     db: &Database,
     table: &SourceTable,
     account: &str,
-    tags: &[Option<String>],
+    tags: &[SeenTag],
 ) -> BTreeMap<String, usize> {
     let mut seen: BTreeMap<&String, usize> = BTreeMap::new();
-    for tag in tags.iter().flatten() {
+    for tag in texts(tags) {
         let count = seen.entry(tag).or_default();
         *count = count.saturating_add(1);
     }
@@ -863,11 +868,11 @@ async fn shared_by_rows(
 fn of_tags(
     table: &SourceTable,
     account: &str,
-    (tags, shared): (&[Option<String>], BTreeMap<String, usize>),
+    (tags, shared): (&[SeenTag], BTreeMap<String, usize>),
     findings: &mut Vec<Finding>,
 ) {
     let name = table.settings.name.as_str();
-    let seen: BTreeSet<&String> = tags.iter().flatten().collect();
+    let seen: BTreeSet<&String> = texts(tags).collect();
     if let Some((tag, count)) = shared.first_key_value()
         && table.settings.tag_unique
     {
@@ -879,10 +884,16 @@ fn of_tags(
         let next = "a tag of its own for each row; or tag_unique = false, where it is meant";
         findings.push(warn(name, "tag_shared", text, next));
     }
-    let empty = tags.iter().filter(|tag| tag.as_deref().is_none_or(str::is_empty)).count();
-    if empty > 0 && table.settings.psp_reference.is_none() {
-        let text = format!("{empty} of {} looked-at rows have no tag: a part is NULL", tags.len());
-        let next = "leave them out by where, or map psp_reference";
+    let lost = tags.iter().filter(|seen| seen.leads_nowhere()).count();
+    if lost > 0 {
+        let (what, next) = match table.settings.psp_reference {
+            Some(_) => ("no tag and no PSP reference", "leave them out by where"),
+            None => ("no tag: a part is NULL", "leave them out by where, or map psp_reference"),
+        };
+        let text = format!(
+            "{lost} of {} looked-at rows have {what}; once stuck, each needs a person",
+            tags.len()
+        );
         findings.push(warn(name, "tag_missing", text, next));
     }
     let longest = seen.iter().map(|tag| tag.chars().count()).max().unwrap_or(0);
@@ -923,9 +934,9 @@ pub(super) async fn tags_like_cards(
 
 /// Tags that no line of a file will carry: what looks like a card number is masked before it is
 /// kept.
-fn like_cards(table: &SourceTable, account: &str, tags: &[Option<String>]) -> Option<Finding> {
-    let looked_at = tags.iter().flatten().count();
-    let shown = tags.iter().flatten().map(|tag| masked(tag));
+fn like_cards(table: &SourceTable, account: &str, tags: &[SeenTag]) -> Option<Finding> {
+    let looked_at = texts(tags).count();
+    let shown = texts(tags).map(|tag| masked(tag));
     let alike: Vec<Cow<'_, str>> = shown.filter(|shown| matches!(shown, Cow::Owned(_))).collect();
     let first = alike.first()?;
     let text = format!(

@@ -9,9 +9,9 @@ use crate::store::error::StoreError;
 use crate::store::inspect::{
     AHEAD_MAX, APPEND_ONLY, Ahead, Beside, CountedBy, Counterpart, ENDED_ROWS, FIRST_ROWS,
     IndexWanted, Inspect, LEFT_OUT_MAX, LeftOut, Link, NEWEST_ROWS, NamedRow, Passing, Rights,
-    STATUS_ROWS, Server, Standing, Surveyed, Tally, Times, Tried, VALUES_MAX, ahead_of, chooses_by,
-    filled, filled_or_null, index_columns, joined, left_out_of, lookups, may_tell, rows_looked_at,
-    status_literals, told, told_apart, written_values,
+    STATUS_ROWS, SeenTag, Server, Standing, Surveyed, Tally, Times, Tried, VALUES_MAX, ahead_of,
+    chooses_by, filled, filled_or_null, index_columns, joined, left_out_of, lookups, may_tell,
+    rows_looked_at, status_literals, told, told_apart, written_values,
 };
 use crate::store::mapping::FilterSettings;
 use crate::store::postgres::claim::stuck_rows;
@@ -938,7 +938,7 @@ impl Inspect for PgStore {
         table: &SourceTable,
         account: &str,
         most: i64,
-    ) -> Result<Vec<Option<String>>, StoreError> {
+    ) -> Result<Vec<SeenTag>, StoreError> {
         let Some(template) = table.tag_template(account) else { return Ok(Vec::new()) };
         let mut sql = Sql::new("select ");
         let mut parts = Vec::new();
@@ -951,7 +951,10 @@ impl Inspect for PgStore {
                 },
             });
         }
-        sql.push(&format!("{} from {} t", parts.join(" || "), table.read));
+        let reference = table.layout.psp_reference.and_then(|at| table.cells.get(at));
+        let reference =
+            reference.map_or("null".to_owned(), |column| format!("t.{}::text", column.ident));
+        sql.push(&format!("{}, {reference} from {} t", parts.join(" || "), table.read));
         if table.status_indexed {
             let condition = Statements::of(table).is_processing("t", &mut sql);
             sql.push(&format!(" where {condition}"));
@@ -959,7 +962,11 @@ impl Inspect for PgStore {
         let limit = sql.bind(most);
         sql.push(&format!(" limit {limit}"));
         let rows = read(&self.pool, sql).await?;
-        rows.iter().map(|row| Cells::new(row, LOOKING).maybe_text(0)).collect()
+        let seen = |row| {
+            let cells = Cells::new(row, LOOKING);
+            Ok(SeenTag::of(cells.maybe_text(0)?, cells.maybe_text(1)?.as_deref()))
+        };
+        rows.iter().map(seen).collect()
     }
 
     async fn held(

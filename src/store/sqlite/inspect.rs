@@ -10,10 +10,10 @@ use crate::model::transaction::RowKey;
 use crate::store::error::StoreError;
 use crate::store::inspect::{
     AHEAD_MAX, Ahead, Beside, CountedBy, Counterpart, ENDED_ROWS, FIRST_ROWS, IndexWanted, Inspect,
-    LEFT_OUT_MAX, LeftOut, Link, NEWEST_ROWS, NamedRow, Passing, Rights, STATUS_ROWS, Server,
-    Standing, Surveyed, Tally, Times, Tried, VALUES_MAX, ahead_of, an_hour_ago, chooses_by, filled,
-    filled_or_null, joined, left_out_of, lookups, may_tell, rows_looked_at, told, told_apart,
-    written_values,
+    LEFT_OUT_MAX, LeftOut, Link, NEWEST_ROWS, NamedRow, Passing, Rights, STATUS_ROWS, SeenTag,
+    Server, Standing, Surveyed, Tally, Times, Tried, VALUES_MAX, ahead_of, an_hour_ago, chooses_by,
+    filled, filled_or_null, joined, left_out_of, lookups, may_tell, rows_looked_at, told,
+    told_apart, written_values,
 };
 use crate::store::mapping::FilterSettings;
 use crate::store::records::ClaimFilter;
@@ -616,7 +616,7 @@ impl Inspect for SqliteStore {
         table: &SourceTable,
         account: &str,
         most: i64,
-    ) -> Result<Vec<Option<String>>, StoreError> {
+    ) -> Result<Vec<SeenTag>, StoreError> {
         let Some(template) = table.tag_template(account) else { return Ok(Vec::new()) };
         let parts: Vec<String> = template
             .pieces()
@@ -632,14 +632,21 @@ impl Inspect for SqliteStore {
             true => is_processing(table, "t"),
             false => "true".to_owned(),
         };
+        let reference = table.layout.psp_reference.and_then(|at| table.cells.get(at));
+        let reference =
+            reference.map_or("null".to_owned(), |column| text_of(column, &named("t", column)));
         let sql = format!(
-            "select {} from {} as t where {condition} limit {most}",
+            "select {}, {reference} from {} as t where {condition} limit {most}",
             parts.join(" || "),
             table.read
         );
         let mut connection = self.read(LOOKING).await?;
         let rows = fetch(&mut connection, LOOKING, rendered(&sql)).await?;
-        rows.iter().map(|row| Cells::new(row, LOOKING).opt_text(0)).collect()
+        let seen = |row| {
+            let cells = Cells::new(row, LOOKING);
+            Ok(SeenTag::of(cells.opt_text(0)?, cells.opt_text(1)?.as_deref()))
+        };
+        rows.iter().map(seen).collect()
     }
 
     async fn held(
