@@ -302,6 +302,7 @@ fn answers(args: &Args) -> Result<Answers, Failure> {
     let key = config::variable(&key_env).unwrap_or_default();
     let is_test = key.starts_with("sk_test_") || key.starts_with("rk_test_");
     Ok(Answers {
+        names_table: word(&args.table).is_some(),
         key: args.key.clone(),
         status: word(&args.status),
         processing: args.processing.clone(),
@@ -332,8 +333,10 @@ async fn make(
 ) -> Result<Made, Failure> {
     let failed = |error: StoreError| unread(args, &error);
     let survey = db.survey().await.map_err(failed)?;
-    let candidates = likely(args, &survey).iter().map(|one| one.name.clone()).collect();
+    let candidates: Vec<String> =
+        likely(args, &survey).iter().map(|one| one.name.clone()).collect();
     let of = table(args, asks, &survey)?;
+    answers.names_table |= candidates.first() != Some(&of.name);
     missing_names(answers, of)?;
     let mut seen = seen(db, of, &survey, answers).await.map_err(failed)?;
     let mut proposal = choose::propose(of, &survey, answers, &seen);

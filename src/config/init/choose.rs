@@ -279,7 +279,10 @@ impl<'a> Choosing<'a> {
             format!(", about {}", count::counted(rows, "row", "rows"))
         });
         let what = if self.of.relation.is_view { "view" } else { "table" };
-        let why = format!("the {what} that looks most like payments{rows}");
+        let why = match self.answers.names_table {
+            true => format!("as you said: a {what}{rows}"),
+            false => format!("the {what} that looks most like payments{rows}"),
+        };
         self.put("read", quoted(&self.of.name), why);
         self.hidden_rows();
         if !self.of.relation.is_view {

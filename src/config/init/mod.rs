@@ -22,6 +22,8 @@ pub const OPEN: &str = "???";
 /// What a person said, by flag or at a prompt; what is left out is chosen.
 #[derive(Debug, Clone, Default)]
 pub struct Answers {
+    /// Whether the table was named, and not found by what it looks like.
+    pub names_table: bool,
     /// Columns of the key.
     pub key: Vec<String>,
     /// The status column.
