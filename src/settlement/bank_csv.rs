@@ -1565,6 +1565,19 @@ mod tests {
         }
     }
 
+    /// Where rows begin with words, the last words of a file may be a row that was cut.
+    #[test]
+    fn words_at_the_end_of_a_file_may_be_the_begin_of_a_row() {
+        let rows = "Type,Date,Description,Amount,Currency\nTransfer,2026-10-13,a,100.00,EUR\n\
+                    Transfer,2026-10-14,b,-20.00,EUR\n";
+        assert_eq!(sums(&format!("{rows}Card\n")), ok("EUR", 10_000, 2_000), "a whole line");
+        for cut in ["C", "Card pay", "Transfer"] {
+            let found = look(&format!("{rows}{cut}"));
+            assert_eq!(found.state, State::Quarantined, "{cut}");
+            assert!(found.sums.problems.iter().any(|one| one.field == "last row"), "{cut}");
+        }
+    }
+
     #[test]
     fn what_did_not_come_to_be_is_not_counted_whatever_its_column_is_called() {
         for name in ["Status", "Result", "Outcome"] {

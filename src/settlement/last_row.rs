@@ -36,6 +36,8 @@ pub struct Ends {
     /// One ended in something else than a digit.
     is_marked: bool,
     is_coded: bool,
+    /// One of the first fields has a letter: words below the rows look like any of them.
+    is_worded: bool,
     /// What the first fields have in common, and the last of them.
     common: String,
     first: String,
@@ -92,6 +94,7 @@ impl Ends {
             self.filled = self.filled.saturating_add(1);
         }
         let first = row.get(0);
+        self.is_worded |= first.contains(char::is_alphabetic);
         if self.rows == 0 {
             first.clone_into(&mut self.common);
         } else {
@@ -155,7 +158,8 @@ impl Ends {
     }
 
     /// Whether a last row in fewer fields, which has no amount, is the begin of one, and no words
-    /// below the rows. Where its last field ends with its own quote, words may stand in several.
+    /// below the rows. Where its last field ends with its own quote, words may stand in several;
+    /// where rows begin with words, nothing tells those of a row from others.
     pub fn is_begun(&self, row: &Row<'_>) -> bool {
         let first = row.get(0);
         let is_sentence = (1..row.width()).all(|at| row.field(at).starts_with(' '));
@@ -164,6 +168,9 @@ impl Ends {
         }
         if first.is_empty() {
             return false;
+        }
+        if self.is_worded && row.is_open() {
+            return true;
         }
         if self.rows == 0 {
             let has_digit = first.contains(|c: char| c.is_ascii_digit());
