@@ -14,6 +14,7 @@ use crate::settlement::Parse;
 use crate::settlement::balance::Chain;
 use crate::settlement::bank_words::{self as words, Deed};
 use crate::settlement::numeral::{Numerals, Order, day, decimal_of, is_day, order_of};
+use crate::settlement::own_signs;
 use crate::settlement::sheet::{self, Layout, normal};
 use crate::settlement::table::{
     Amounts, Column, CurrencyOf, Cut, Dates, Declared, Declares, Table,
@@ -1009,7 +1010,7 @@ impl Inference<'_> {
                 let (credits, debits) = (own(words::CREDITS), own(words::DEBITS));
                 Some(Amounts::Flagged(number(amount), number(flag), credits, debits))
             }
-            (None, true) if !filled.is_empty() => None,
+            (None, true) if !filled.is_empty() && !own_signs::are_known(&self.layout.names) => None,
             // A column of other kinds, beside amounts that carry their sign.
             _signed => self.signed(amount),
         }
@@ -1562,6 +1563,47 @@ mod tests {
                 row("B", "2026-07-15", "-1.00,0.00", done, "6.00"),
             ];
             assert_eq!(sums(&text.concat()), ok("EUR", 5_700, 1_150), "{names}");
+        }
+    }
+
+    /// Whether a bank's layout shows the signs of rows that all came in: whole, in any order of its
+    /// columns, but not with one more of them.
+    #[test]
+    fn a_known_layout_proves_the_signs_of_credits_alone() {
+        for (name, row, code) in [
+            (
+                "Buchungsdatum;Wertstellung;Status;Zahlungspflichtige*r;Zahlungsempfänger*in;\
+                 Verwendungszweck;Umsatztyp;IBAN;Betrag (€);Gläubiger-ID;Mandatsreferenz;\
+                 Kundenreferenz",
+                "03.01.26;03.01.26;Gebucht;a;b;c;Eingang;DE98;2.500,00;;;",
+                "EUR",
+            ),
+            (
+                "Auftragskonto;Buchungstag;Valutadatum;Buchungstext;Verwendungszweck;\
+                 Beguenstigter/Zahlungspflichtiger;Kontonummer;BLZ;Betrag;Waehrung;Info",
+                "1;03.01.26;03.01.26;GUTSCHRIFT;a;b;2;3;2500,00;EUR;Umsatz gebucht",
+                "EUR",
+            ),
+            (
+                "Bokføringsdato;Beløp;Avsender;Mottaker;Navn;Tittel;Valuta;Betalingstype",
+                "2026/01/23;2500,00;;;a;b;NOK;Overførsel",
+                "NOK",
+            ),
+            (
+                "Type;Product;Started Date;Completed Date;Description;Amount;Fee;Currency;State;\
+                 Balance",
+                "Topup;Current;2026-01-23 10:00:00;2026-01-23 10:00:01;a;2500.00;0.00;PLN;\
+                 COMPLETED;2500.00",
+                "PLN",
+            ),
+        ] {
+            assert_eq!(sums(&format!("{name}\n{row}\n")), ok(code, 250_000, 0), "{name}");
+            assert_eq!(sums(&format!("{name};\n{row};\n")), ok(code, 250_000, 0), "{name}");
+            let more = look(&format!("{name};Zusatz\n{row};x\n"));
+            assert_ne!(more.state, State::Ok, "{name}");
+            let less = name.rsplit_once(';').unwrap().0;
+            let less = look(&format!("{less}\n{}\n", row.rsplit_once(';').unwrap().0));
+            assert_ne!(less.state, State::Ok, "{name}");
         }
     }
 

@@ -51,6 +51,7 @@ pub mod doubts;
 pub mod last_row;
 pub mod twice;
 pub mod bank_words;
+pub mod own_signs;
 pub mod bank_csv;
 pub mod tags;
 

@@ -21,6 +21,7 @@ use crate::settlement::bank_words::{self as words, Deed};
 use crate::settlement::doubts::{Doubts, Parts, no_amount, nothing_moved};
 use crate::settlement::last_row::{Ends, Last};
 use crate::settlement::numeral::{Numerals, day, decimal_of, is_day};
+use crate::settlement::own_signs;
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, normal, some};
 use crate::settlement::table::{
     Amounts, BatchSettings, Column, CurrencyOf, Cut, Dates, Declared, Declares, Table, TagRule,
@@ -1040,10 +1041,15 @@ impl Rows {
         }
     }
 
+    /// Whether the file is of a bank that is known to write a minus before all that went out.
+    fn has_own_signs(&self) -> bool {
+        !self.table.inverted && own_signs::are_known(&self.layout.names)
+    }
+
     /// A row whose amount has no sign in a file where none has, which no balance proves, and none
     /// of a row of its kind either: by kinds some tell which way money went, and by nothing else.
     fn unsigned(&self) -> Option<u64> {
-        let is_open = self.table.recognised && !self.has_sign;
+        let is_open = self.table.recognised && !self.has_sign && !self.has_own_signs();
         if !is_open || !matches!(self.places.amount, AmountAt::Signed(_)) {
             return None;
         }
@@ -1631,7 +1637,7 @@ impl Rows {
     fn shown(&mut self, line: u64, out: &mut Out) {
         let total = self.total.take().filter(|_| !self.proven);
         out.extend(total.into_iter().chain(self.two_days.take()));
-        let signed = matches!(self.places.amount, AmountAt::Signed(_));
+        let signed = matches!(self.places.amount, AmountAt::Signed(_)) && !self.has_own_signs();
         if self.table.recognised && signed && !self.proven && self.positive && !self.negative {
             let expected = "amounts of both signs, or a balance, that show which way money went; \
                             describe this file as a [[format]]";
