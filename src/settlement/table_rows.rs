@@ -987,13 +987,18 @@ impl Rows {
         }
     }
 
-    /// Whether a fee stands beside the amount that is not taken off it.
+    /// Whether a fee stands beside the amount that only a balance can tell: one that is not taken
+    /// off it, or that is and has the other sign than what is taken, for then nobody knows whether
+    /// it was given back.
     fn has_fee(&self, row: &Row<'_>, of: Currency) -> bool {
+        if self.table.less_fee {
+            return self.taken_besides(row, of).is_ok_and(|minor| minor < 0);
+        }
         let is_some = |at: &usize| {
             let text = row.get(*at);
             !text.is_empty() && self.read(row, "fee", text, of).is_ok_and(|minor| minor != 0)
         };
-        !self.table.less_fee && self.besides.iter().any(is_some)
+        self.besides.iter().any(is_some)
     }
 
     /// Whether no equation of balances holds a fee, and rows have one: within their amounts or
