@@ -1611,6 +1611,21 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_was_taken_under_another_name_needs_a_balance() {
+        let names = ["Service charge", "FX Fee", "Surcharge", "Tip", "Payout", "Refunded"];
+        for name in names {
+            let text = |of: &str| {
+                format!(
+                    "Date,Description,Amount,{name},Currency\n2026-10-13,a,100.00,{of},EUR\n\
+                     2026-10-14,b,-20.00,0.00,EUR\n"
+                )
+            };
+            assert_eq!(sums(&text("0.00")), ok("EUR", 10_000, 2_000), "{name}");
+            assert_eq!(look(&text("1.50")).state, State::Quarantined, "{name}");
+        }
+    }
+
     /// Where rows begin with words, the last words of a file may be a row that was cut.
     #[test]
     fn words_at_the_end_of_a_file_may_be_the_begin_of_a_row() {

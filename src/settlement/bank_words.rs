@@ -1837,20 +1837,30 @@ const FEES: &[&str] = &[
     "gebyr",
     "avgift",
     "vergoeding",
+    "service charge",
+    "fx fee",
+    "surcharge",
+    "tip",
 ];
+
+/// What stands beside an amount that was paid out by another one, was given back in part, or was
+/// put aside with it.
+const OTHERWISE: &[&str] = &["payout", "refunded", "округление на инвесткопилку"];
 
 /// Whether a name is one of what was taken, which a balance has to prove.
 pub fn may_be_taken(name: &str) -> bool {
     FEES.contains(&name) || ["costo", "taxa", "díj", "poplatok", "комиссия"].contains(&name)
 }
 
-/// Whether a name is one of [`FEE`], the currency at its end apart.
+/// Whether a name is one of what may make another amount of a row's, the currency at its end apart:
+/// [`FEE`], and more.
 pub fn is_fee(name: &str) -> bool {
     let stem = match name.rsplit_once(' ') {
         Some((stem, code)) if code.len() == 3 => stem.strip_suffix(" in").unwrap_or(stem),
         _name => name,
     };
-    [name, stem].iter().any(|name| FEE.contains(name) || FEES.contains(name))
+    let is = |name: &&str| [FEE, FEES, OTHERWISE].iter().any(|known| known.contains(name));
+    [name, stem].iter().any(is)
 }
 
 /// Whether a name is one of fees that are within the amount: a broker's of transfers, who says
