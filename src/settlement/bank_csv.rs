@@ -308,7 +308,10 @@ impl Roles {
         let proven = of_account.or_else(|| only(&stems, words::PROVEN_AMOUNT));
         let is_proven = balance.is_some() || sheet::has(names, words::BILLED);
         let proven = proven.filter(|_| is_alone && is_proven);
-        let whole = proven.or_else(|| only(&stems, words::AMOUNT));
+        let in_account = words::in_account(names);
+        let (own, own_currency) = in_account.unzip();
+        let own = own.map(|own| only(&stems, &[own]));
+        let whole = own.unwrap_or_else(|| proven.or_else(|| only(&stems, words::AMOUNT)));
         let sides = only(&stems, words::DEBIT).zip(only(&stems, words::CREDIT));
         let (amount, beside) = if sides.is_some() { (None, whole) } else { (whole, None) };
         // Two columns of a kind: which one moved the account is not certain.
@@ -353,7 +356,8 @@ impl Roles {
             currency_like: names.iter().filter(|name| words::is_currency(name)).count(),
             flags: all(names, words::FLAG),
             ways: only(names, words::WAYS),
-            currencies: all(names, words::CURRENCY),
+            currencies: own_currency
+                .map_or_else(|| all(names, words::CURRENCY), |own| all(names, &[own])),
             named_currency,
             of_balance,
             balance,
@@ -1609,6 +1613,36 @@ mod tests {
             let less = look(&format!("{less}\n{}\n", row.rsplit_once(';').unwrap().0));
             assert_ne!(less.state, State::Ok, "{name}");
         }
+    }
+
+    /// What was agreed in another currency is not what moved the account.
+    #[test]
+    fn amounts_of_the_account_are_told_from_those_of_the_operation() {
+        let alior = "Data transakcji;Data księgowania;Nazwa nadawcy;Szczegóły transakcji;\
+                     Kwota operacji;Waluta operacji;Kwota w walucie rachunku;Waluta rachunku\n\
+                     12-10-2026;13-10-2026;;a;-10,00;EUR;-43,09;PLN\n\
+                     12-10-2026;14-10-2026;x;b;620,00;PLN;620,00;PLN\n";
+        assert_eq!(sums(alior), ok("PLN", 62_000, 4_309));
+        let other = alior.replace("Waluta rachunku", "Waluta");
+        assert_eq!(look(&other).state, State::UnknownFormat, "of which of the two");
+        let text = |status: &str, aside: &str| {
+            format!(
+                "Дата операции;Дата платежа;Номер карты;Статус;Сумма операции;Валюта операции;\
+                 Сумма платежа;Валюта платежа;Кэшбэк;Описание;Округление на инвесткопилку\n\
+                 17.08.2026 10:00:00;18.08.2026;*1;OK;-10,00;USD;-950,00;RUB;;a;{aside}\n\
+                 17.08.2026 12:00:00;17.08.2026;*1;{status};34667,00;RUB;34667,00;RUB;;b;0,00\n"
+            )
+        };
+        assert_eq!(sums(&text("OK", "0,00")), ok("RUB", 3_466_700, 95_000));
+        assert_eq!(sums(&text("FAILED", "0,00")), ok("RUB", 0, 95_000));
+        assert_ne!(look(&text("WAITING", "0,00")).state, State::Ok);
+        assert_eq!(look(&text("OK", "5,00")).state, State::Quarantined, "put aside");
+        let fortis = "Volgnummer;Uitvoeringsdatum;Valutadatum;Bedrag;Valuta rekening;\
+                      Rekeningnummer;Type verrichting;Tegenpartij;Naam van de tegenpartij;\
+                      Mededeling;Details;Status;Reden van weigering\n\
+                      1;15/01/2026;15/01/2026;-50,00;EUR;BE1;a;;b;c;d;Uitgevoerd;\n\
+                      2;16/01/2026;16/01/2026;-70,00;EUR;BE1;a;;b;c;d;Geweigerd;saldo\n";
+        assert_eq!(sums(fortis), ok("EUR", 0, 5_000));
     }
 
     #[test]

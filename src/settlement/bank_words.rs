@@ -93,6 +93,7 @@ pub const DATE: &[&str] = &[
     "data operazione",
     "data operacji",
     "data transakcji",
+    "дата платежа",
     "data movimento",
     "data mov",
     "data op",
@@ -259,6 +260,40 @@ pub const BILLED: &[&str] = &[
 /// Of these the ones of a broker that says what moved the account beside what was paid.
 pub const OF_ACCOUNT: &[&str] =
     &["nettobetrag in der währung des kontos", "nettobetrag in kontowährung"];
+
+/// Two banks that say of each row what was agreed and what that moved the account by, each with a
+/// currency: of all names that tell the bank, the last two are those of the account.
+const IN_ACCOUNT: &[&[&str]] = &[
+    &[
+        "data transakcji",
+        "data księgowania",
+        "szczegóły transakcji",
+        "kwota operacji",
+        "waluta operacji",
+        "kwota w walucie rachunku",
+        "waluta rachunku",
+    ],
+    &[
+        "дата операции",
+        "дата платежа",
+        "номер карты",
+        "статус",
+        "описание",
+        "сумма операции",
+        "валюта операции",
+        "сумма платежа",
+        "валюта платежа",
+    ],
+];
+
+/// Of such a bank's file, the names of what moved the account and of its currency.
+pub fn in_account(names: &[String]) -> Option<(&'static str, &'static str)> {
+    let own = IN_ACCOUNT.iter().find(|own| sheet::has(names, own))?;
+    match own {
+        [.., amount, currency] => Some((amount, currency)),
+        _fewer => None,
+    }
+}
 
 /// A second amount, of which a column of the currency may speak.
 pub const FOREIGN: &[&str] = &["amount currency"];
@@ -2011,6 +2046,7 @@ const BOOKED: &[&str] = &[
     "executed",
     "geaccepteerd",
     "accepté",
+    "uitgevoerd",
     "verbucht",
     "verwerkt",
     "geboekt",
@@ -2249,10 +2285,11 @@ pub fn unbooked(field: &str) -> Option<EntryStatus> {
 }
 
 /// What a column of [`STATUS`] says by a value; none where the value is not known. Elsewhere `sent`
-/// may be an order that is still under way.
+/// may be an order that is still under way, and `OK` what was only asked.
 pub fn status_of(names: &[String], at: usize, value: &str) -> Option<EntryStatus> {
     let own = normal(value);
-    if own == "sent" && is_in_dollars(names) {
+    let is_done = own == "sent" && is_in_dollars(names);
+    if is_done || own == "ok" && in_account(names).is_some() {
         return Some(EntryStatus::Booked);
     }
     let (yes, no) = match names.get(at).map_or("", String::as_str) {
@@ -2397,6 +2434,7 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "opis",
             "opis operacji",
             "opis transakcji",
+            "szczegóły transakcji",
             "tytuł",
             "tytułem",
             "tytuł operacji",
