@@ -308,10 +308,8 @@ impl Roles {
         let proven = of_account.or_else(|| only(&stems, words::PROVEN_AMOUNT));
         let is_proven = balance.is_some() || sheet::has(names, words::BILLED);
         let proven = proven.filter(|_| is_alone && is_proven);
-        let in_account = words::in_account(names);
-        let (own, own_currency) = in_account.unzip();
-        let own = own.map(|own| only(&stems, &[own]));
-        let whole = own.unwrap_or_else(|| proven.or_else(|| only(&stems, words::AMOUNT)));
+        let (amounts, currencies) = words::amounts(names);
+        let whole = proven.or_else(|| only(&stems, amounts));
         let sides = only(&stems, words::DEBIT).zip(only(&stems, words::CREDIT));
         let (amount, beside) = if sides.is_some() { (None, whole) } else { (whole, None) };
         // Two columns of a kind: which one moved the account is not certain.
@@ -356,8 +354,7 @@ impl Roles {
             currency_like: names.iter().filter(|name| words::is_currency(name)).count(),
             flags: all(names, words::FLAG),
             ways: only(names, words::WAYS),
-            currencies: own_currency
-                .map_or_else(|| all(names, words::CURRENCY), |own| all(names, &[own])),
+            currencies: all(names, currencies),
             named_currency,
             of_balance,
             balance,
@@ -1609,6 +1606,8 @@ mod tests {
             assert_eq!(sums(&format!("{name};\n{row};\n")), ok(code, 250_000, 0), "{name}");
             let more = look(&format!("{name};Zusatz\n{row};x\n"));
             assert_ne!(more.state, State::Ok, "{name}");
+            let taken = row.replacen(";a", ";Card payment", 1);
+            assert_eq!(look(&format!("{name}\n{taken}\n")).state, State::Quarantined, "{taken}");
             let less = name.rsplit_once(';').unwrap().0;
             let less = look(&format!("{less}\n{}\n", row.rsplit_once(';').unwrap().0));
             assert_ne!(less.state, State::Ok, "{name}");

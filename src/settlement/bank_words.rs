@@ -287,12 +287,14 @@ const IN_ACCOUNT: &[&[&str]] = &[
 ];
 
 /// Of such a bank's file, the names of what moved the account and of its currency.
-pub fn in_account(names: &[String]) -> Option<(&'static str, &'static str)> {
+fn in_account(names: &[String]) -> Option<(&'static [&'static str], &'static [&'static str])> {
     let own = IN_ACCOUNT.iter().find(|own| sheet::has(names, own))?;
-    match own {
-        [.., amount, currency] => Some((amount, currency)),
-        _fewer => None,
-    }
+    own.split_last_chunk::<2>().map(|(_, of_account)| of_account.split_at(1))
+}
+
+/// What the amount and its currency are called in a file with these names.
+pub fn amounts(names: &[String]) -> (&'static [&'static str], &'static [&'static str]) {
+    in_account(names).unwrap_or((AMOUNT, CURRENCY))
 }
 
 /// A second amount, of which a column of the currency may speak.

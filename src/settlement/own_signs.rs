@@ -169,6 +169,50 @@ const KNOWN: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// What rows say of money that went out, in whichever column: where none has a minus, some program
+/// took them away.
+const WENT_OUT: &[&str] = &[
+    "ausgang",
+    "ausgehend",
+    "outgoing",
+    "lastschrift",
+    "dauerauftrag",
+    "kartenzahlung",
+    "kartenbezahlung",
+    "card payment",
+    "card purchase",
+    "card transaction",
+    "mastercard",
+    "presentment",
+    "bankomat",
+    "geldautomat",
+    "withdrawal",
+    "purchase",
+    "einkauf",
+    "sent money",
+    "płatność kartą",
+    "zakup",
+    "pago con tarjeta",
+    "compra",
+    "cajero",
+    "paiement par carte",
+    "retrait",
+    "pagamento con carta",
+    "aankoop",
+    "betaling met",
+    "kortköp",
+    "varekjøp",
+    "korttiosto",
+    "platba kartou",
+    "plata cu cardul",
+];
+
+/// Whether a field says that money went out.
+pub fn went_out(field: &str) -> bool {
+    let field = normal(field);
+    WENT_OUT.iter().any(|words| field.contains(words))
+}
+
 /// Whether these are the names of such a layout, as [`normal`] makes them, in any order; some end
 /// each row, and so the header row, with one more delimiter.
 pub fn are_known(names: &[String]) -> bool {

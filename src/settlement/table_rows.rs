@@ -329,6 +329,10 @@ struct Rows {
     proven: bool,
     /// Whether any amount carries a sign: where none does, nothing says that one would.
     has_sign: bool,
+    /// The file is of a bank that is known to write a minus before all that went out; and its first
+    /// row without one that says that it did.
+    own_signs: bool,
+    went_out: Option<Problem>,
     /// Columns of kinds that may say which way money went.
     ways: Vec<usize>,
     /// A row of a chain that is not followed, without a sign and in no equation.
@@ -413,6 +417,8 @@ impl Rows {
             positive: false,
             proven: false,
             has_sign: false,
+            own_signs: table.recognised && !table.inverted && own_signs::are_known(&layout.names),
+            went_out: None,
             ways: named(words::is_kind),
             unsigned: None,
             flags: named(words::is_flag),
@@ -1046,15 +1052,10 @@ impl Rows {
         }
     }
 
-    /// Whether the file is of a bank that is known to write a minus before all that went out.
-    fn has_own_signs(&self) -> bool {
-        !self.table.inverted && own_signs::are_known(&self.layout.names)
-    }
-
     /// A row whose amount has no sign in a file where none has, which no balance proves, and none
     /// of a row of its kind either: by kinds some tell which way money went, and by nothing else.
     fn unsigned(&self) -> Option<u64> {
-        let is_open = self.table.recognised && !self.has_sign && !self.has_own_signs();
+        let is_open = self.table.recognised && !self.has_sign && !self.own_signs;
         if !is_open || !matches!(self.places.amount, AmountAt::Signed(_)) {
             return None;
         }
@@ -1442,7 +1443,7 @@ impl Rows {
         days.all(|other| other == Some(first)).then_some(first)
     }
 
-    /// What stands beside the amount of a booked row: a fee, or another amount in total.
+    /// What stands beside the amount of a booked row: a fee, another amount in total, words.
     fn beside(&mut self, row: &Row<'_>, minor: i64, of: Currency) {
         let read = |at: &usize| {
             let text = Some(row.get(*at)).filter(|text| !text.is_empty())?;
@@ -1459,6 +1460,7 @@ impl Rows {
         if self.total.is_none() {
             self.total = other;
         }
+        self.note_way(row, minor);
     }
 
     /// A day that nothing in the file tells from another one.
@@ -1472,6 +1474,19 @@ impl Rows {
                             do not are not told";
             self.two_days = Some(Problem::warning(row.line, self.name(at), expected, text));
         }
+    }
+
+    /// A row without a minus, in a file that has none so far, that says that its money went out.
+    fn note_way(&mut self, row: &Row<'_>, minor: i64) {
+        if !self.own_signs || minor <= 0 || self.negative || self.went_out.is_some() {
+            return;
+        }
+        let says = (0..row.width()).find(|at| own_signs::went_out(row.get(*at)));
+        self.went_out = says.map(|at| {
+            let expected = "a minus before what went out, or a balance; describe this file as a \
+                            [[format]]";
+            Problem::error(row.line, self.name(at), expected, row.get(at))
+        });
     }
 
     /// Which signs and days the booked rows have.
@@ -1642,7 +1657,9 @@ impl Rows {
     fn shown(&mut self, line: u64, out: &mut Out) {
         let total = self.total.take().filter(|_| !self.proven);
         out.extend(total.into_iter().chain(self.two_days.take()));
-        let signed = matches!(self.places.amount, AmountAt::Signed(_)) && !self.has_own_signs();
+        let went_out = self.went_out.take();
+        out.extend(went_out.filter(|_| !self.proven && !self.negative));
+        let signed = matches!(self.places.amount, AmountAt::Signed(_)) && !self.own_signs;
         if self.table.recognised && signed && !self.proven && self.positive && !self.negative {
             let expected = "amounts of both signs, or a balance, that show which way money went; \
                             describe this file as a [[format]]";
