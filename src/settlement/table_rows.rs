@@ -329,10 +329,9 @@ struct Rows {
     proven: bool,
     /// Whether any amount carries a sign: where none does, nothing says that one would.
     has_sign: bool,
-    /// The file is of a bank that is known to write a minus before all that went out; and its first
-    /// row without one that says that it did.
+    /// The file is of a bank that is known to write a minus before all that went out, and no row
+    /// shows otherwise.
     own_signs: bool,
-    went_out: Option<Problem>,
     /// Columns of kinds that may say which way money went.
     ways: Vec<usize>,
     /// A row of a chain that is not followed, without a sign and in no equation.
@@ -418,7 +417,6 @@ impl Rows {
             proven: false,
             has_sign: false,
             own_signs: table.recognised && !table.inverted && own_signs::are_known(&layout.names),
-            went_out: None,
             ways: named(words::is_kind),
             unsigned: None,
             flags: named(words::is_flag),
@@ -1476,17 +1474,12 @@ impl Rows {
         }
     }
 
-    /// A row without a minus, in a file that has none so far, that says that its money went out.
+    /// A row without a minus, in a file that has none so far, that says that its money went out:
+    /// then the layout proves nothing.
     fn note_way(&mut self, row: &Row<'_>, minor: i64) {
-        if !self.own_signs || minor <= 0 || self.negative || self.went_out.is_some() {
-            return;
+        if self.own_signs && minor > 0 && !self.negative {
+            self.own_signs = !(0..row.width()).any(|at| own_signs::went_out(row.get(at)));
         }
-        let says = (0..row.width()).find(|at| own_signs::went_out(row.get(*at)));
-        self.went_out = says.map(|at| {
-            let expected = "a minus before what went out, or a balance; describe this file as a \
-                            [[format]]";
-            Problem::error(row.line, self.name(at), expected, row.get(at))
-        });
     }
 
     /// Which signs and days the booked rows have.
@@ -1657,8 +1650,6 @@ impl Rows {
     fn shown(&mut self, line: u64, out: &mut Out) {
         let total = self.total.take().filter(|_| !self.proven);
         out.extend(total.into_iter().chain(self.two_days.take()));
-        let went_out = self.went_out.take();
-        out.extend(went_out.filter(|_| !self.proven && !self.negative));
         let signed = matches!(self.places.amount, AmountAt::Signed(_)) && !self.own_signs;
         if self.table.recognised && signed && !self.proven && self.positive && !self.negative {
             let expected = "amounts of both signs, or a balance, that show which way money went; \
