@@ -2,8 +2,8 @@
 //! header row. There the layout proves the signs of a file that nothing went out in.
 //!
 //! Sources: the banks' own exports as their customers publish them with converters for budgeting
-//! programs, each seen with rows of both signs. A layout is known whole or not at all: one more
-//! column may be the flag of another edition, whose amounts have no sign.
+//! programs, and what those converters make of their signs. A layout is known whole or not at all:
+//! one more column may be the flag of another edition, whose amounts have no sign.
 
 use crate::settlement::sheet::normal;
 
