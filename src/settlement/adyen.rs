@@ -5,10 +5,10 @@
 //!
 //! Settlement details closes with a control of its own: within a batch and currency the net
 //! credits less the net debits are zero, the payout included. So they are where all rows stand
-//! twice: a batch is told once, and no payout of it is again. The other two list what happened to
-//! payments and declare no sum; they cover attempts, not only what settled, and prove none where
-//! their last line does not end. `SentForSettle` is not `Settled`, so those rows are no booked
-//! money.
+//! twice: a batch is told once, and no payout of it is again. So they are where all sides were
+//! turned: the types of the rows show it. The other two list what happened to payments and declare
+//! no sum; they cover attempts, not only what settled, and prove none where their last line does
+//! not end. `SentForSettle` is not `Settled`, so those rows are no booked money.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -17,11 +17,10 @@ use chrono::NaiveDate;
 
 use crate::model::money::Currency;
 use crate::model::settlement::{
-    Control, EntryStatus, Finality, Found, Line, LineKind, Problem, Severity, StatementEnd,
-    TagKind, Tie,
+    Control, EntryStatus, Finality, Found, Line, LineKind, Problem, Severity, SignedMoney,
+    StatementEnd, TagKind, Tie,
 };
 use crate::settlement::Parse;
-use crate::settlement::amount::unsigned;
 use crate::settlement::kinds;
 use crate::settlement::last_row::Last;
 use crate::settlement::numeral::{Numerals, Order, day};
@@ -311,6 +310,27 @@ impl Settlement {
         Ok((signed, currency))
     }
 
+    /// A batch comes to nothing with all its sides turned as well: the type of a row must agree,
+    /// by the gross amount, since fees may be more than what was paid; or by the net of what goes
+    /// out with its fees.
+    fn goes_its_way(
+        &self,
+        row: &Row<'_>,
+        kind: LineKind,
+        net: i64,
+        line: &Line,
+    ) -> Result<(), Problem> {
+        let gross = line.gross.map(|gross| gross.minor);
+        let fallback = if kind == LineKind::Payment { 0 } else { net };
+        match kinds::other_sign(kind, gross.unwrap_or(fallback)) {
+            Some(expected) => {
+                let found = "the other side";
+                Err(Problem::error(row.line, row.get(self.kind), expected, found))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn gross(&self, row: &Row<'_>, line: &mut Line, out: &mut Out) -> Result<(), Problem> {
         let [code, debit, credit] = self.gross.map(|at| row.maybe(at));
         if code.is_empty() || debit.is_empty() && credit.is_empty() {
@@ -328,7 +348,7 @@ impl Settlement {
     fn fee(&self, row: &Row<'_>, currency: Currency) -> Option<i64> {
         let mut sum: Option<i64> = None;
         for text in self.fees.iter().map(|at| row.get(*at)).filter(|text| !text.is_empty()) {
-            let fee = Numerals::PLAIN.read(text, currency).ok()?;
+            let fee = Numerals::PLAIN.read_sure(text, currency).ok()?;
             sum = Some(sum.unwrap_or(0).saturating_add(fee));
         }
         sum
@@ -371,7 +391,10 @@ fn two_sided(
 ) -> Result<i64, Problem> {
     let read = |name: &str, text: &str| match text {
         "" => Ok(0),
-        text => unsigned(text, b'.', currency).map_err(|r| r.at(row.line, name, text, currency)),
+        text => {
+            let minor = Numerals::PLAIN.read_unsigned(text, currency);
+            minor.map_err(|refused| refused.at(row.line, name, text, currency))
+        }
     };
     let (out, into) = (read(debit_name, debit)?, read(credit_name, credit)?);
     if out != 0 && into != 0 {
@@ -392,6 +415,8 @@ impl Report for Settlement {
             entry.direction = entry.direction.opposite();
         }
         let kind = row.get(self.kind);
+        line.kind = kinds::adyen(kind);
+        self.goes_its_way(row, line.kind, signed, &line)?;
         self.common.tag(row, kind, &mut line)?;
         self.add(row, signed, currency, out)?;
         let psp_reference = row.get(self.common.psp_reference);
@@ -400,7 +425,6 @@ impl Report for Settlement {
         line.fee = self.fee(row, currency).and_then(|fee| money(fee, currency));
         line.batch_id = some(row.get(self.batch));
         entry.type_code = some(kind);
-        line.kind = kinds::adyen(kind);
         entry.reversal = is_reversal(kind);
         entry.booked_on = self.common.day(row);
         if entry.reversal {
@@ -478,6 +502,7 @@ struct Accounting {
     batch: Option<usize>,
     period: Period,
     accounts: Accounts,
+    once: Once,
 }
 
 impl Accounting {
@@ -491,8 +516,47 @@ impl Accounting {
             batch: layout.column(&["payable batch", "batch number"]),
             period: Period::default(),
             accounts: Accounts::default(),
+            once: Once::default(),
             layout,
         })
+    }
+
+    /// What the record is of, and what became payable by it, in the currency of settlement.
+    fn amounts(&self, row: &Row<'_>) -> Result<Amounts, Problem> {
+        let read = |name: &str, [of, at]: [usize; 2]| match (row.get(of), row.get(at)) {
+            (_, "") => Ok(None),
+            (code, text) => {
+                let currency = currency(row, &format!("{name} Currency"), code)?;
+                let minor = Numerals::PLAIN.read_sure(text, currency);
+                let field = if name == "Main" { "Main Amount" } else { "Payable (SC)" };
+                minor
+                    .map(|minor| Some(SignedMoney { minor, currency }))
+                    .map_err(|refused| refused.at(row.line, field, text, currency))
+            }
+        };
+        let [code, main] = self.main.map(|at| row.get(at));
+        if main.is_empty() && !code.is_empty() {
+            return Err(Problem::error(row.line, "Main Amount", "an amount in digits", main));
+        }
+        let (gross, payable) = (read("Main", self.main)?, read("Settlement", self.payable)?);
+        Ok(Amounts { gross, payable })
+    }
+}
+
+/// What a row of payment accounting says in money.
+struct Amounts {
+    gross: Option<SignedMoney>,
+    payable: Option<SignedMoney>,
+}
+
+impl Amounts {
+    /// Why the payable amount is none of its kind. Fees may take more than what was paid.
+    fn other_sign(&self, kind: LineKind) -> Option<&'static str> {
+        let SignedMoney { minor, currency } = self.payable?;
+        let gross = self.gross.filter(|gross| gross.currency == currency);
+        let is_eaten = gross.is_some_and(|gross| gross.minor.unsigned_abs() < minor.unsigned_abs());
+        let expected = kinds::other_sign(kind, minor);
+        expected.filter(|_| kind != LineKind::Payment || !is_eaten)
     }
 }
 
@@ -516,31 +580,27 @@ impl Report for Accounting {
             out.begin(row.line, Finality::Final, |statement| statement.account = some(account));
         }
         self.accounts.add(row.line, account, out);
-        let [main_code, main] = self.main.map(|at| row.get(at));
-        let [code, payable] = self.payable.map(|at| row.get(at));
-        let gross = match (main_code, main) {
-            ("", "") => None,
-            (code, text) => {
-                let currency = currency(row, "Main Currency", code)?;
-                let minor = Numerals::PLAIN.read(text, currency);
-                Some((minor.map_err(|r| r.at(row.line, "Main Amount", text, currency))?, currency))
-            }
-        };
-        let (signed, currency) = match (payable, gross) {
-            ("", Some((_, currency))) => (0, currency),
-            (text, _) => {
-                let currency = currency(row, "Settlement Currency", code)?;
-                let minor = Numerals::PLAIN.read(text, currency);
-                (minor.map_err(|r| r.at(row.line, "Payable (SC)", text, currency))?, currency)
-            }
-        };
-        let (mut entry, mut line) = out.entry(row, signed, currency);
         let kind = row.get(self.kind);
+        let amounts = self.amounts(row)?;
+        if let Some(expected) = amounts.other_sign(kinds::adyen(kind)) {
+            let [_, payable] = self.payable;
+            return Err(Problem::error(row.line, "Payable (SC)", expected, row.get(payable)));
+        }
+        let Some(SignedMoney { currency, .. }) = amounts.payable.or(amounts.gross) else {
+            let found = "neither";
+            return Err(Problem::error(row.line, "Main Amount", "it, or Payable (SC)", found));
+        };
+        let signed = amounts.payable.map_or(0, |payable| payable.minor);
+        if signed != 0 {
+            let id = row.get(self.common.psp_reference);
+            out.extend(self.once.note(row.line, "Psp Reference", id, &[&row.raw()]));
+        }
+        let (mut entry, mut line) = out.entry(row, signed, currency);
         self.common.tag(row, kind, &mut line)?;
         let psp_reference = row.get(self.common.psp_reference);
         line.tag(modification(kind, psp_reference), row.maybe(self.modification));
-        line.gross = gross.and_then(|(minor, currency)| money(minor, currency));
-        line.net = Some(payable).filter(|text| !text.is_empty()).and(money(signed, currency));
+        line.gross = amounts.gross;
+        line.net = amounts.payable;
         line.batch_id = some(row.maybe(self.batch));
         entry.type_code = some(kind);
         line.kind = kinds::adyen(kind);
@@ -620,7 +680,7 @@ impl Report for Received {
         self.accounts.add(row.line, account, out);
         let currency = currency(row, "Currency", row.get(self.currency))?;
         let text = row.get(self.amount);
-        let minor = Numerals::PLAIN.read(text, currency);
+        let minor = Numerals::PLAIN.read_sure(text, currency);
         let minor = minor.map_err(|r| r.at(row.line, "Amount", text, currency))?;
         let (mut entry, mut line) = out.entry(row, minor, currency);
         self.common.tag(row, row.maybe(self.kind), &mut line)?;
@@ -652,6 +712,7 @@ mod tests {
 
     use super::*;
     use crate::settlement::Item;
+    use crate::settlement::ledger::{State, inspect};
 
     fn items(text: &str, open: fn(Source) -> Box<dyn Parse>) -> Vec<Item> {
         let input = Box::new(Cursor::new(text.as_bytes().to_vec()));
@@ -684,6 +745,74 @@ mod tests {
         assert_eq!((account(&none).as_deref(), warned(&none)), (Some("Co"), false));
     }
 
+    fn state(text: &str) -> State {
+        inspect(Box::new(Cursor::new(text.as_bytes().to_vec())), None, None).unwrap().state
+    }
+
+    #[test]
+    fn amounts_of_thousands_and_sides_that_were_turned_are_refused() {
+        let header = "Psp Reference,Type,Gross Currency,Gross Debit (GC),Gross Credit (GC),\
+                      Net Currency,Net Debit (NC),Net Credit (NC),Batch Number";
+        let of = |first: &str, payout: &str| {
+            let rows = format!("P1,{first},1\n,MerchantPayout,,,,{payout},1\n");
+            state(&format!("{header}\n{rows}"))
+        };
+        for (first, payout) in [
+            ("Settled,EUR,,10.00,EUR,,9.00", "EUR,9.00,"),
+            ("Settled,KWD,,1.000,KWD,,1.000", "KWD,1.000,"),
+            ("Settled,JPY,,1000,JPY,,1000", "JPY,1000,"),
+            ("Settled,EUR,,0.05,EUR,0.10,", "EUR,,0.10"),
+            ("Settled,,,,EUR,0.10,", "EUR,,0.10"),
+            ("SettledReversed,EUR,10.00,,EUR,10.00,", "EUR,,10.00"),
+        ] {
+            assert_eq!(of(first, payout), State::Ok, "{first}");
+        }
+        for (first, payout) in [
+            ("Settled,EUR,,1.000,EUR,,1.000", "EUR,1.000,"),
+            ("Settled,EUR,,9.00,EUR,,-9.00", "EUR,-9.00,"),
+            ("Settled,EUR,10.00,,EUR,9.00,", "EUR,,9.00"),
+            ("Refunded,EUR,,10.00,EUR,,11.00", "EUR,11.00,"),
+            ("Refunded,,,,EUR,,11.00", "EUR,11.00,"),
+            ("Chargeback,EUR,,10.00,EUR,,11.00", "EUR,11.00,"),
+        ] {
+            assert_eq!(of(first, payout), State::Quarantined, "{first}");
+        }
+    }
+
+    #[test]
+    fn a_payable_amount_goes_the_way_of_its_record_and_stands_once() {
+        let header = "Psp Reference,Merchant Reference,Record Type,Main Currency,Main Amount,\
+                      Settlement Currency,Payable (SC),Booking Date";
+        let of = |rows: &str| state(&format!("{header}\n{rows}\n"));
+        for row in [
+            "P1,r,Authorised,EUR,10.00,,,2026-06-02",
+            "P1,r,Settled,EUR,10.00,EUR,9.00,2026-06-02",
+            "P1,r,Settled,EUR,0.05,EUR,-0.10,2026-06-02",
+            "P1,r,Refunded,EUR,10.00,EUR,-11.00,2026-06-02",
+            "P1,r,Authorised,EUR,10.00,,,2026-06-02\nP1,r,Authorised,EUR,10.00,,,2026-06-02",
+        ] {
+            assert_eq!(of(row), State::Ok, "{row}");
+        }
+        for row in [
+            "P1,r,Settled,EUR,10.00,EUR,-9.00,2026-06-02",
+            "P1,r,Settled,EUR,10.00,USD,-9.00,2026-06-02",
+            "P1,r,Refunded,EUR,10.00,EUR,11.00,2026-06-02",
+            "P1,r,Settled,EUR,1.000,EUR,1.000,2026-06-02",
+            "P1,r,Settled,EUR,,EUR,9.00,2026-06-02",
+            "P1,r,Settled,,,,,2026-06-02",
+            "P1,r,Settled,EUR,9.00,EUR,9.00,2026-06-02\n\
+             P1,r,Settled,EUR,9.00,EUR,9.00,2026-06-02",
+        ] {
+            assert_eq!(of(row), State::Quarantined, "{row}");
+        }
+        let received = "Merchant Account,Psp Reference,Merchant Reference,Creation Date,TimeZone,\
+                        Currency,Amount";
+        for (amount, want) in [("1.00", State::Ok), ("1.000", State::Quarantined)] {
+            let row = format!("Shop,P1,r,2026-06-01 09:15:02,CET,EUR,{amount}");
+            assert_eq!(state(&format!("{received}\n{row}\n")), want, "{amount}");
+        }
+    }
+
     #[test]
     fn words_of_no_payment_are_no_merchant_reference() {
         let header = "Merchant Account,Psp Reference,Type,Modification Reference,Net Currency,\
@@ -692,7 +821,7 @@ mod tests {
             &format!(
                 "{header}\nShop,,Balancetransfer,,USD,,5.00,Balancetransfer from batch 237,238\n\
                  Shop,,MerchantPayout,,USD,6.00,,payout 238,238\n\
-                 Shop,PSP1,Refunded,MOD1,USD,,1.00,refund-1,238\n"
+                 Shop,PSP1,Refunded,MOD1,USD,1.00,,refund-1,238\n"
             ),
             open_settlement,
         );

@@ -12,7 +12,6 @@ use crate::model::settlement::{
     Direction, EntryStatus, Finality, LineKind, Problem, SignedMoney, StatementEnd, TagKind,
 };
 use crate::settlement::Parse;
-use crate::settlement::amount::unsigned;
 use crate::settlement::last_row::Last;
 use crate::settlement::numeral::{Numerals, Order, day};
 use crate::settlement::once::Once;
@@ -131,7 +130,7 @@ impl Braintree {
         if self.search.is_some() || text.is_empty() {
             return None;
         }
-        match Numerals::PLAIN.read(text, currency) {
+        match Numerals::PLAIN.read_sure(text, currency) {
             Ok(minor) => money(minor, currency),
             Err(refused) => {
                 let expected = refused.expected(currency);
@@ -165,8 +164,9 @@ impl Report for Braintree {
         let currency = currency(row, "Currency ISO Code", code)?;
         let kind = row.get(self.kind);
         let signed = match kind.to_ascii_lowercase().as_str() {
-            "sale" => unsigned(text, b'.', currency),
-            "credit" => unsigned(text.strip_prefix('-').unwrap_or(text), b'.', currency)
+            "sale" => Numerals::PLAIN.read_unsigned(text, currency),
+            "credit" => Numerals::PLAIN
+                .read_unsigned(text.strip_prefix('-').unwrap_or(text), currency)
                 .map(i64::saturating_neg),
             _other => {
                 let field = "Transaction Type";
@@ -229,5 +229,33 @@ impl Report for Braintree {
 
     fn end(&mut self, line: u64, out: &mut Out) {
         out.end(StatementEnd { line, ..StatementEnd::default() });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use crate::settlement::ledger::{State, inspect};
+
+    #[test]
+    fn an_amount_of_thousands_or_with_a_sign_of_its_own_is_refused() {
+        let header = "Transaction ID,Transaction Type,Transaction Status,Currency ISO Code,\
+                      Amount Submitted For Settlement";
+        for (kind, code, amount, want) in [
+            ("sale", "EUR", "1.00", State::Ok),
+            ("sale", "KWD", "1.000", State::Ok),
+            ("sale", "JPY", "1000", State::Ok),
+            ("credit", "EUR", "-1.00", State::Ok),
+            ("sale", "EUR", "1.000", State::Quarantined),
+            ("sale", "JPY", "1.000", State::Quarantined),
+            ("credit", "EUR", "-1.000", State::Quarantined),
+            ("sale", "EUR", "-1.00", State::Quarantined),
+            ("credit", "EUR", "--1.00", State::Quarantined),
+        ] {
+            let text = format!("{header}\nbt1,{kind},settled,{code},{amount}\n");
+            let found = inspect(Box::new(Cursor::new(text.into_bytes())), None, None).unwrap();
+            assert_eq!(found.state, want, "{kind} {code} {amount}");
+        }
     }
 }

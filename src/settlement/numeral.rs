@@ -43,6 +43,16 @@ impl Numerals {
         self.read(text, currency)
     }
 
+    /// As [`Self::read_sure`], of digits and the decimal mark alone: which way the money went, the
+    /// column or another field says.
+    ///
+    /// # Errors
+    /// As [`Self::read_sure`], and where anything else stands there.
+    pub fn read_unsigned(self, text: &str, currency: Currency) -> Result<i64, Refused> {
+        let is_bare = text.bytes().all(|byte| byte.is_ascii_digit() || byte == self.decimal);
+        if is_bare { self.read_sure(text, currency) } else { Err(Refused::NotANumber) }
+    }
+
     /// As [`Self::read`], at `places` decimals instead of the currency's.
     ///
     /// # Errors
@@ -314,6 +324,12 @@ mod tests {
         assert_eq!(Numerals::PLAIN.read_sure("1.000", currency), Err(Refused::Ambiguous));
         assert_eq!(Numerals::PLAIN.read_sure("1.00", currency), Ok(100));
         assert_eq!(Numerals::PLAIN.read_sure("1.000", dinar), Ok(1_000));
+        let unsigned = |text: &str| Numerals::PLAIN.read_unsigned(text, currency);
+        assert_eq!([unsigned("1.00"), unsigned("1000")], [Ok(100), Ok(100_000)]);
+        assert_eq!(unsigned("1.000"), Err(Refused::Ambiguous));
+        for text in ["-1.00", "+1.00", "(1.00)", "1.00 EUR", "1,00", ""] {
+            assert_eq!(unsigned(text), Err(Refused::NotANumber), "{text}");
+        }
     }
 
     #[test]

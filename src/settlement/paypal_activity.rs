@@ -300,7 +300,7 @@ impl Activity {
     fn read(&self, row: &Row<'_>, at: usize, currency: Currency) -> Result<i64, Problem> {
         let text = row.get(at);
         let name = self.layout.shown.get(at).map_or("", String::as_str);
-        let read = self.numerals.read(text, currency);
+        let read = self.numerals.read_sure(text, currency);
         read.map_err(|refused| refused.at(row.line, name, text, currency))
     }
 

@@ -12,9 +12,8 @@ use crate::model::settlement::{
     Control, EntryStatus, Finality, Found, Problem, Severity, StatementEnd, TagKind, Tie,
 };
 use crate::settlement::Parse;
-use crate::settlement::amount::signed;
 use crate::settlement::kinds;
-use crate::settlement::numeral::{Order, day};
+use crate::settlement::numeral::{Numerals, Order, day};
 use crate::settlement::sheet::{self, Out, Report, Row, currency, money, some};
 use crate::settlement::text::Source;
 
@@ -73,13 +72,8 @@ impl Trustly {
             return Err(Problem::error(row.line, "I", expected, found));
         }
         let currency = currency(row, "I currency", row.get(14))?;
-        let read = |field: &str, text: &str| match text {
-            "" => Ok(0),
-            text => signed(text, b'.', currency).map_err(|r| r.at(row.line, field, text, currency)),
-        };
-        let minor = signed(row.get(15), b'.', currency)
-            .map_err(|r| r.at(row.line, "I amount", row.get(15), currency))?;
-        let fee = read("I fee", row.get(22))?;
+        let minor = amount(row, "I amount", 15, currency)?;
+        let fee = if row.get(22).is_empty() { 0 } else { amount(row, "I fee", 22, currency)? };
         let sum = self.sums.entry(currency).or_default();
         sum.amounts = sum.amounts.saturating_add(i128::from(minor));
         sum.fees = sum.fees.saturating_add(i128::from(fee));
@@ -107,8 +101,7 @@ impl Trustly {
 
     fn funding(&mut self, row: &Row<'_>) -> Result<(), Problem> {
         let currency = currency(row, "F currency", row.get(4))?;
-        let minor = signed(row.get(5), b'.', currency)
-            .map_err(|r| r.at(row.line, "F amount", row.get(5), currency))?;
+        let minor = amount(row, "F amount", 5, currency)?;
         let sum = self.sums.entry(currency).or_default();
         sum.funded = sum.funded.saturating_add(i128::from(minor));
         self.fundings = self.fundings.saturating_add(1);
@@ -133,13 +126,17 @@ impl Trustly {
             return Ok(());
         };
         for (at, field, found) in [(2, "L sum of I", sum.amounts), (4, "L sum of F", sum.funded)] {
-            let expected = signed(row.get(at), b'.', *currency)
-                .map_err(|r| r.at(row.line, field, row.get(at), *currency))?;
-            let expected = i128::from(expected);
+            let expected = i128::from(amount(row, field, at, *currency)?);
             out.push(control(row.line, field, expected, found, Some(*currency), Severity::Error));
         }
         Ok(())
     }
+}
+
+fn amount(row: &Row<'_>, field: &str, at: usize, currency: Currency) -> Result<i64, Problem> {
+    let text = row.get(at);
+    let minor = Numerals::PLAIN.read_sure(text, currency);
+    minor.map_err(|refused| refused.at(row.line, field, text, currency))
 }
 
 fn control(
