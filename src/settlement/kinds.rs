@@ -126,6 +126,7 @@ const MERCADOPAGO: Words = &[
     ("settlement", Payment),
     ("refund", Refund),
     ("chargeback", Chargeback),
+    ("dispute", Chargeback),
     ("payout", Payout),
     ("payouts", Payout),
     ("payouts_cash", Payout),
@@ -234,9 +235,23 @@ pub fn shopify(word: &str) -> LineKind {
 /// or sent.
 pub fn mercadopago(word: &str, direction: Direction) -> LineKind {
     let is_out = direction == Direction::Debit;
-    let known = MERCADOPAGO.iter().find(|(known, _)| word.eq_ignore_ascii_case(known));
-    let kind = known.map(|(_, kind)| *kind).filter(|kind| is_out == (*kind != Payment));
+    let kind = named_by_mercadopago(word).filter(|kind| is_out == (*kind != Payment));
     kind.unwrap_or(Adjustment)
+}
+
+fn named_by_mercadopago(word: &str) -> Option<LineKind> {
+    let known = MERCADOPAGO.iter().find(|(known, _)| word.eq_ignore_ascii_case(known));
+    known.map(|(_, kind)| *kind)
+}
+
+/// [`other_sign`] of a word of Mercado Pago's account: what was paid out has one as well, and a
+/// payment may be one that the merchant made.
+pub fn mercadopago_other_sign(word: &str, minor: i64) -> Option<&'static str> {
+    match named_by_mercadopago(word)? {
+        Payment => None,
+        Payout if minor > 0 => Some("money out, with a minus: it was paid out"),
+        kind => other_sign(kind, minor),
+    }
 }
 
 /// What the sign of an amount is by the kind of its row, in words, where it has the other one: what
@@ -430,6 +445,17 @@ mod tests {
         let [debit, credit] = [Direction::Debit, Direction::Credit];
         assert_eq!([amazon("ItemFees", debit), amazon("ItemFees", credit)], [Fee, Adjustment]);
         assert_eq!([amazon("ItemPrice", debit), amazon("ItemPrice", credit)], [Adjustment; 2]);
+    }
+
+    #[test]
+    fn what_mercado_pago_pays_out_goes_out() {
+        for word in ["REFUND", "chargeback", "dispute", "withdrawal", "PAYOUTS", "payouts_cash"] {
+            assert!(mercadopago_other_sign(word, 1).is_some(), "{word}");
+            assert_eq!(mercadopago_other_sign(word, -1), None, "{word}");
+        }
+        for word in ["settlement", "withdrawal_cancel", "shipping"] {
+            assert_eq!([1, -1].map(|minor| mercadopago_other_sign(word, minor)), [None; 2]);
+        }
     }
 
     #[test]

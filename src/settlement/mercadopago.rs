@@ -350,15 +350,13 @@ impl Account {
 
     /// What a row is. The equation holds with all signs turned as well: its kind must agree.
     fn kind(&self, row: &Row<'_>, moved: &Moved) -> Result<LineKind, Problem> {
-        let word = row.get(self.common.kind).to_ascii_lowercase();
-        let goes_out = ["refund", "chargeback", "dispute", "withdrawal", "payout", "payouts"];
-        if goes_out.contains(&word.as_str()) && moved.net > 0 {
+        let word = row.get(self.common.kind);
+        if let Some(expected) = kinds::mercadopago_other_sign(word, moved.net) {
             let (name, found) = (self.common.name(self.net), row.get(self.net));
-            let expected = format!("money out, with a minus: it is a {word}");
             return Err(Problem::error(row.line, name, expected, found));
         }
         let direction = if moved.net < 0 { Direction::Debit } else { Direction::Credit };
-        Ok(kinds::mercadopago(&word, direction))
+        Ok(kinds::mercadopago(word, direction))
     }
 }
 
@@ -466,6 +464,7 @@ mod tests {
         for row in [
             "1,SETTLEMENT,100.00,BRL,-10.00,91.00,BRL,2026-10-01,0.00",
             "1,REFUND,40.00,BRL,0.00,40.00,BRL,2026-10-01,0.00",
+            "1,PAYOUTS_CASH,40.00,BRL,0.00,40.00,BRL,2026-10-01,0.00",
             "1,SETTLEMENT,100.00,USD,0.00,100.00,BRL,2026-10-01,0.00",
             "1,SETTLEMENT,100.00,BRL,0.00,100.00,BRL,,0.00",
             "1,SETTLEMENT,1.000,BRL,0.00,1.000,BRL,2026-10-01,0.00",
