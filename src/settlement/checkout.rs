@@ -8,6 +8,10 @@
 //! It reckons in fractions of a minor unit, with up to eight decimals. Sums are held and compared
 //! exactly. A row is told in whole minor units: those by which the rounded sum of its payout grows
 //! with it, so that the rows come to the rounded payout, and none is off by more than one.
+//!
+//! An authorization, a void and a verification of a card move no money: what stands in their rows
+//! is the fee of them, which goes out. The equation holds with all signs turned as well, so that
+//! the kind of a row must agree with them.
 
 use std::collections::BTreeMap;
 
@@ -18,6 +22,7 @@ use crate::settlement::amount::{Refused, shown};
 use crate::settlement::kinds;
 use crate::settlement::last_row::Last;
 use crate::settlement::numeral::{Numerals, Order, day};
+use crate::settlement::once::Once;
 use crate::settlement::proven::Proven;
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, some};
 use crate::settlement::text::Source;
@@ -33,6 +38,9 @@ const ACTIONS: &[&str] =
 const NET: &str = "Net In Holding Currency";
 const AMOUNT: &str = "Holding Currency Amount";
 const PAYOUT: &str = "Payout Amount";
+
+/// What a row of an authorization may hold.
+const FEE_ALONE: &str = "the fee of it alone, with a minus: it moves no money";
 
 /// The decimals that it reckons with.
 const PLACES: u32 = 8;
@@ -120,6 +128,13 @@ fn nearest(row: &Row<'_>, field: &str, fine: i128, currency: Currency) -> Result
     })
 }
 
+/// Whether a row of money, which fees are not, stands there twice: rows of fees may be alike.
+fn twice(once: &mut Once, row: &Row<'_>, payment: &str, kind: LineKind) -> Option<Problem> {
+    use LineKind::{Chargeback, ChargebackReversed, Payment, Refund};
+    let is_money = matches!(kind, Payment | Refund | Chargeback | ChargebackReversed);
+    is_money.then(|| once.note(row.line, "Payment ID", payment, &[&row.raw()]))?
+}
+
 /// The exact sums of payouts, by their ids and currencies.
 #[derive(Default)]
 struct Running {
@@ -189,6 +204,7 @@ struct Breakdown {
     net: usize,
     booked: Option<usize>,
     running: Running,
+    once: Once,
     proven: Proven,
     layout: Layout,
 }
@@ -206,9 +222,47 @@ impl Breakdown {
             net: layout.need("net in holding currency")?,
             booked: layout.column(&["processed on"]),
             running: Running::default(),
+            once: Once::default(),
             proven: Proven::default(),
             layout,
         })
+    }
+
+    /// What a row is, by the exact amounts of it.
+    fn kind(&self, row: &Row<'_>, gross: Option<i128>, net: i128) -> Result<LineKind, Problem> {
+        let word = row.get(self.kind);
+        let kind = kinds::checkout(word);
+        let (amount, at) = match gross.zip(self.gross) {
+            Some(own) => own,
+            None => (net, self.net),
+        };
+        let sign = i64::try_from(amount.signum()).unwrap_or(0);
+        let moves = net > 0 || gross.is_some_and(|gross| gross != 0);
+        let is_money = kinds::checkout_moves_nothing(word) && moves;
+        let other = kinds::other_sign(kind, sign).or(is_money.then_some(FEE_ALONE));
+        let Some(expected) = other else { return Ok(kind) };
+        let name = self.layout.shown.get(at).map_or(NET, String::as_str);
+        Err(Problem::error(row.line, name, expected, row.get(at)))
+    }
+
+    /// Gross and deduction come to the net, where there are both.
+    fn check(
+        &mut self,
+        row: &Row<'_>,
+        [gross, deduction]: [Option<i128>; 2],
+        net: i128,
+        currency: Currency,
+        out: &mut Out,
+    ) {
+        let Some((gross, deduction)) = gross.zip(deduction) else { return };
+        let sum = gross.saturating_add(deduction);
+        // Each of the three was rounded to its last place for itself.
+        let holds = sum.abs_diff(net) <= 1;
+        self.proven.row(holds);
+        if !holds {
+            let expected = format!("gross + deduction, {}", shown_fine(sum, currency));
+            out.push(Problem::error(row.line, NET, expected, shown_fine(net, currency)));
+        }
     }
 }
 
@@ -230,16 +284,8 @@ impl Report for Breakdown {
         let exact = fine(row, NET, row.get(self.net), currency)?;
         let gross = maybe("Gross In Holding Currency", self.gross)?;
         let deduction = maybe("Deduction In Holding Currency", self.deduction)?;
-        if let (Some(gross), Some(deduction)) = (gross, deduction) {
-            let sum = gross.saturating_add(deduction);
-            // Each of the three was rounded to its last place for itself.
-            let holds = sum.abs_diff(exact) <= 1;
-            self.proven.row(holds);
-            if !holds {
-                let expected = format!("gross + deduction, {}", shown_fine(sum, currency));
-                out.push(Problem::error(row.line, NET, expected, shown_fine(exact, currency)));
-            }
-        }
+        let kind = self.kind(row, gross, exact)?;
+        self.check(row, [gross, deduction], exact, currency, out);
         let whole = |exact: i128| nearest(row, NET, exact, currency);
         let (gross, deduction) = (gross.map(whole).transpose()?, deduction.map(whole).transpose()?);
         let payout = row.maybe(self.payout);
@@ -247,6 +293,7 @@ impl Report for Breakdown {
         let net = self.running.add(row, payout, exact, currency)?;
         let (mut entry, mut line) = out.entry(row, net, currency);
         let [payment, reference] = self.ids.map(|at| row.get(at));
+        out.extend(twice(&mut self.once, row, payment, kind));
         line.gross = gross.and_then(|minor| money(minor, currency));
         let fee = deduction.map(|minor| match gross {
             Some(gross) => gross.saturating_sub(net),
@@ -262,7 +309,7 @@ impl Report for Breakdown {
         }
         line.batch_id = some(payout);
         entry.type_code = some(row.get(self.kind));
-        line.kind = kinds::checkout(row.get(self.kind));
+        line.kind = kind;
         // The fee of paying out is no payment's: it goes by the payout.
         let own = || line.batch_id.clone().filter(|_| line.kind == LineKind::Fee);
         line.psp_reference = some(payment).or_else(own);
@@ -299,6 +346,7 @@ struct Actions {
     entity: Option<usize>,
     payment: usize,
     action: Option<usize>,
+    action_kind: usize,
     reference: Option<usize>,
     part: usize,
     payout: Option<usize>,
@@ -306,6 +354,7 @@ struct Actions {
     amount: usize,
     booked: Option<usize>,
     running: Running,
+    once: Once,
     layout: Layout,
 }
 
@@ -315,6 +364,7 @@ impl Actions {
             entity: layout.column(&["client entity id", "entity id"]),
             payment: layout.need("payment id")?,
             action: layout.column(&["action id"]),
+            action_kind: layout.need("action type")?,
             reference: layout.column(&["reference"]),
             part: layout.need("breakdown type")?,
             payout: layout.column(&["payout id"]),
@@ -322,8 +372,22 @@ impl Actions {
             amount: layout.need("holding currency amount")?,
             booked: layout.column(&["processed on"]),
             running: Running::default(),
+            once: Once::default(),
             layout,
         })
+    }
+
+    /// What a part of an action is.
+    fn kind(&self, row: &Row<'_>, exact: i128) -> Result<LineKind, Problem> {
+        let part = row.get(self.part);
+        let kind = kinds::checkout_part(part);
+        let asks = |at: usize| kinds::checkout_moves_nothing(row.get(at));
+        let is_money = asks(self.part) && exact != 0 || asks(self.action_kind) && exact > 0;
+        let sign = i64::try_from(exact.signum()).unwrap_or(0);
+        match kinds::other_sign(kind, sign).or(is_money.then_some(FEE_ALONE)) {
+            Some(expected) => Err(Problem::error(row.line, AMOUNT, expected, row.get(self.amount))),
+            None => Ok(kind),
+        }
     }
 }
 
@@ -338,12 +402,10 @@ impl Report for Actions {
         }
         let currency = currency(row, "Holding Currency", row.get(self.currency))?;
         let exact = fine(row, AMOUNT, row.get(self.amount), currency)?;
+        let kind = self.kind(row, exact)?;
         let minor = self.running.add(row, row.maybe(self.payout), exact, currency)?;
         let (payment, part) = (row.get(self.payment), row.get(self.part));
-        let kind = kinds::checkout_part(part);
-        if let Some(expected) = kinds::other_sign(kind, minor) {
-            return Err(Problem::error(row.line, AMOUNT, expected, row.get(self.amount)));
-        }
+        out.extend(twice(&mut self.once, row, payment, kind));
         let (mut entry, mut line) = out.entry(row, minor, currency);
         line.kind = kind;
         if line.kind != LineKind::Fee {
@@ -367,7 +429,7 @@ impl Report for Actions {
     fn last(&self, row: &Row<'_>, at: usize) -> Option<(Last, u32)> {
         let last = if at == self.amount {
             last_money(row, at)
-        } else if at == self.part {
+        } else if at == self.part || at == self.action_kind {
             Last::Unsure
         } else if self.booked == Some(at) {
             Last::Day
@@ -391,6 +453,7 @@ struct Payouts {
     currency: usize,
     amount: usize,
     parts: Vec<usize>,
+    once: Once,
     proven: Proven,
     layout: Layout,
 }
@@ -405,6 +468,7 @@ impl Payouts {
             date: layout.need("payout date")?,
             currency: layout.need("holding currency")?,
             parts: parts.collect(),
+            once: Once::default(),
             proven: Proven::default(),
             amount,
             layout,
@@ -440,6 +504,7 @@ impl Report for Payouts {
         }
         let (mut entry, mut line) = out.entry(row, minor, currency);
         let id = row.get(self.id);
+        out.extend(self.once.note(row.line, "Payout ID", id, &[currency.code()]));
         line.tag(TagKind::PayoutId, id);
         line.psp_reference = some(id);
         line.batch_id = some(id);
@@ -491,6 +556,65 @@ mod tests {
         assert_eq!(of(more, "Charge,pay_1,o-1,USD,48.5,50,-1.5"), (State::Ok, Some(true)));
         assert_eq!(of(more, "Charge,pay_1,o-1,USD,48,50,-1.5"), (State::Quarantined, Some(false)));
         assert_eq!(of("", "Charge,pay_1,o-1,USD,48.50"), (State::Ok, None));
+    }
+
+    #[test]
+    fn rows_of_a_breakdown_go_the_way_of_their_kind() {
+        let head = "Type,Payment ID,Reference,Holding Currency,Gross In Holding Currency,\
+                    Deduction In Holding Currency,Net In Holding Currency";
+        let of = |rows: &str| look(&format!("{head}\n{rows}\n")).0;
+        for row in [
+            "Authorization,pay_1,o-1,USD,0,-0.1,-0.1",
+            "Void,pay_1,o-1,USD,0,-0.1,-0.1",
+            "Charge,pay_1,o-1,USD,0,-0.1,-0.1",
+            "Chargeback (CBRV),pay_1,o-1,USD,50,0,50",
+            "Network Token Update,pay_1,o-1,USD,0,-0.1,-0.1\n\
+             Network Token Update,pay_1,o-1,USD,0,-0.1,-0.1",
+        ] {
+            assert_eq!(of(row), State::Ok, "{row}");
+        }
+        for row in [
+            "Authorization,pay_1,o-1,USD,50,0,50",
+            "Authorization,pay_1,o-1,USD,50,-50,0",
+            "Authorization,pay_1,o-1,USD,0,0.1,0.1",
+            "Charge,pay_1,o-1,USD,-50,1.5,-48.5",
+            "Refund,pay_1,o-1,USD,10,0.1,10.1",
+            "Chargeback,pay_1,o-1,USD,10,0,10",
+            "Charge,pay_1,o-1,USD,50,0,50\nCharge,pay_1,o-1,USD,50,0,50",
+        ] {
+            assert_eq!(of(row), State::Quarantined, "{row}");
+        }
+    }
+
+    #[test]
+    fn parts_of_an_action_go_the_way_of_their_kind() {
+        let head = "Payment ID,Action Type,Breakdown Type,Holding Currency,Holding Currency Amount";
+        let of = |rows: &str| look(&format!("{head}\n{rows}\n")).0;
+        for row in [
+            "pay_1,Authorization,Authorization Fixed Fee,USD,-0.1",
+            "pay_1,Authorization,Authorization,USD,0",
+            "pay_1,Tiered Pricing Adjustment,Authorization Fixed Fee,USD,0.1",
+            "pay_1,Capture,Scheme Fixed Fee,USD,-0.1\npay_1,Capture,Scheme Fixed Fee,USD,-0.1",
+        ] {
+            assert_eq!(of(row), State::Ok, "{row}");
+        }
+        for row in [
+            "pay_1,Authorization,Authorization,USD,100",
+            "pay_1,Authorization,Authorization,USD,-100",
+            "pay_1,Authorization,Authorization Fixed Fee,USD,0.1",
+            "pay_1,Authorization,Capture,USD,100",
+            "pay_1,Capture,Capture,USD,-100",
+            "pay_1,Capture,Capture,USD,100\npay_1,Capture,Capture,USD,100",
+        ] {
+            assert_eq!(of(row), State::Quarantined, "{row}");
+        }
+    }
+
+    #[test]
+    fn a_payout_stands_once() {
+        let head = "Holding Currency,Payout ID,Payout Date,Payout Amount";
+        let row = "USD,p1,2026-06-02,48.3\n";
+        assert_eq!(look(&format!("{head}\n{row}{row}")).0, State::Quarantined);
     }
 
     #[test]

@@ -15,6 +15,7 @@ type Words = &'static [(&'static str, LineKind)];
 
 const ADYEN: Words = &[
     ("settled", Payment),
+    ("settledreversed", Return),
     ("refunded", Refund),
     ("refundedreversed", Return),
     ("capturefailed", Return),
@@ -90,10 +91,20 @@ const CHECKOUT: Words = &[
     ("chargeback", Chargeback),
     ("chargeback reversal", ChargebackReversed),
     ("chargeback reversed", ChargebackReversed),
+    // Its own codes; by others a chargeback went either way.
+    ("chargeback (", Adjustment),
+    ("chargeback (adjm)", Chargeback),
+    ("chargeback (arws)", Chargeback),
+    ("chargeback (cbrv)", ChargebackReversed),
+    ("chargeback (rpdw)", ChargebackReversed),
+    ("chargeback (arbw)", ChargebackReversed),
     ("payout", Adjustment),
     // What paying out costs: the payout itself has no row.
     ("merchant payout", Fee),
 ];
+
+/// What Checkout.com calls what moves no money, but for the fees of it.
+const CHECKOUT_ASKED: [&str; 4] = ["authorization", "authorisation", "card verification", "void"];
 
 const TRUSTLY: Words =
     &[("capture", Payment), ("charge", Payment), ("deposit", Payment), ("refund", Refund)];
@@ -117,8 +128,69 @@ const SHOPIFY: Words = &[
     ("refund", Refund),
     ("chargeback", Chargeback),
     ("dispute", Chargeback),
+    ("chargeback_won", ChargebackReversed),
+    ("dispute_reversal", ChargebackReversed),
     ("payout", Payout),
 ];
+
+/// What else Shopify books, by its enumeration of transaction types: nobody's payment by itself.
+const SHOPIFY_OTHERS: &[&str] = &[
+    "ach_bank_failure_debit_fee",
+    "ach_bank_failure_debit_reversal_fee",
+    "adjustment",
+    "advance",
+    "advance_funding",
+    "application_fee_refund",
+    "balance_transfer_inbound",
+    "balance_transfer_outbound",
+    "charge_adjustment",
+    "chargeback_fee",
+    "chargeback_fee_refund",
+    "chargeback_hold",
+    "chargeback_hold_release",
+    "credit",
+    "customs_duty",
+    "customs_duty_adjustment",
+    "debit",
+    "dispute_withdrawal",
+    "import_tax",
+    "import_tax_adjustment",
+    "import_tax_refund",
+    "lending_capital_refund",
+    "lending_capital_refund_reversal",
+    "lending_capital_remittance",
+    "lending_capital_remittance_reversal",
+    "lending_credit_refund",
+    "lending_credit_refund_reversal",
+    "lending_credit_remittance",
+    "lending_credit_remittance_reversal",
+    "payout_cancellation",
+    "payout_failure",
+    "referral_fee",
+    "referral_fee_tax",
+    "refund_adjustment",
+    "refund_failure",
+    "reserve",
+    "reserved_funds",
+    "reserved_funds_reversal",
+    "reserved_funds_withdrawal",
+    "risk_reversal",
+    "risk_withdrawal",
+    "shipping_label",
+    "shipping_label_adjustment",
+    "shipping_label_adjustment_base",
+    "shipping_label_adjustment_surcharge",
+    "shipping_other_carrier_charge_adjustment",
+    "shipping_return_to_origin_adjustment",
+    "stripe_fee",
+    "transfer",
+    "transfer_cancel",
+    "transfer_failure",
+    "transfer_refund",
+];
+
+/// What most of its other types end in: `shop_cash_credit`, `billing_debit_reversal`.
+const SHOPIFY_ENDINGS: [&str; 4] = ["_credit", "_debit", "_credit_reversal", "_debit_reversal"];
 
 /// Of both reports, in either case.
 const MERCADOPAGO: Words = &[
@@ -199,6 +271,12 @@ pub fn checkout_part(word: &str) -> LineKind {
     }
 }
 
+/// Whether an action of Checkout.com's, or a part of one, moves no money but fees.
+pub fn checkout_moves_nothing(word: &str) -> bool {
+    let lower = word.to_ascii_lowercase();
+    !lower.contains("fee") && CHECKOUT_ASKED.iter().any(|asked| lower.starts_with(asked))
+}
+
 /// What a word of Trustly's is.
 pub fn trustly(word: &str, is_return: bool) -> LineKind {
     if is_return { Return } else { look_up(TRUSTLY, word) }
@@ -225,10 +303,13 @@ pub fn paypal_activity(words: &str, direction: Direction) -> LineKind {
     kind.unwrap_or(Adjustment)
 }
 
-/// What a word of Shopify's is.
-pub fn shopify(word: &str) -> LineKind {
-    let known = SHOPIFY.iter().find(|(known, _)| word.eq_ignore_ascii_case(known));
-    known.map_or(Adjustment, |(_, kind)| *kind)
+/// What a word of Shopify's is; none where it is not one of its types.
+pub fn shopify(word: &str) -> Option<LineKind> {
+    let word = word.to_ascii_lowercase().replace(' ', "_");
+    let known = SHOPIFY.iter().find(|(known, _)| word == *known);
+    let is_other = SHOPIFY_OTHERS.contains(&word.as_str())
+        || SHOPIFY_ENDINGS.iter().any(|ending| word.ends_with(ending));
+    known.map(|(_, kind)| *kind).or(is_other.then_some(Adjustment))
 }
 
 /// What a word of Mercado Pago's is: the same payments and refunds are money that the merchant got,
@@ -361,6 +442,7 @@ mod tests {
         for (word, kind) in [
             ("Settled", Payment),
             ("SettledInInstallments", Payment),
+            ("SettledReversed", Return),
             ("Refunded", Refund),
             ("RefundedReversed", Return),
             ("Chargeback", Chargeback),
@@ -441,10 +523,25 @@ mod tests {
         ] {
             assert_eq!(mollie(id, method), kind, "{id} {method}");
         }
-        assert_eq!([shopify("charge"), shopify("reserve_payout")], [Payment, Adjustment]);
         let [debit, credit] = [Direction::Debit, Direction::Credit];
         assert_eq!([amazon("ItemFees", debit), amazon("ItemFees", credit)], [Fee, Adjustment]);
         assert_eq!([amazon("ItemPrice", debit), amazon("ItemPrice", credit)], [Adjustment; 2]);
+    }
+
+    #[test]
+    fn a_word_of_shopifys_is_known_whole() {
+        for (word, kind) in [
+            ("charge", Some(Payment)),
+            ("Chargeback Won", Some(ChargebackReversed)),
+            ("reserved_funds", Some(Adjustment)),
+            ("shop_cash_credit", Some(Adjustment)),
+            ("billing_debit_reversal", Some(Adjustment)),
+            ("charges", None),
+            ("reserve_payout", None),
+            ("", None),
+        ] {
+            assert_eq!(shopify(word), kind, "{word}");
+        }
     }
 
     #[test]
@@ -456,6 +553,23 @@ mod tests {
         for word in ["settlement", "withdrawal_cancel", "shipping"] {
             assert_eq!([1, -1].map(|minor| mercadopago_other_sign(word, minor)), [None; 2]);
         }
+    }
+
+    #[test]
+    fn an_authorization_moves_nothing_but_its_fee() {
+        for (word, moves_nothing) in [
+            ("Authorization", true),
+            ("Card Verification", true),
+            ("Void", true),
+            ("Authorization Fixed Fee", false),
+            ("Capture", false),
+            ("", false),
+        ] {
+            assert_eq!(checkout_moves_nothing(word), moves_nothing, "{word}");
+        }
+        assert_eq!(checkout("Chargeback (CBRV)"), ChargebackReversed);
+        assert_eq!(checkout("Chargeback (ADJM)"), Chargeback);
+        assert_eq!(checkout("Chargeback (AUTO)"), Adjustment);
     }
 
     #[test]

@@ -99,7 +99,11 @@ impl Shopify {
 
     /// What a row is. The equation holds with all signs turned as well: its kind must agree.
     fn kind(&self, row: &Row<'_>, amount: i64) -> Result<LineKind, Problem> {
-        let kind = kinds::shopify(row.get(self.kind));
+        let word = row.get(self.kind);
+        let Some(kind) = kinds::shopify(word) else {
+            let expected = "one of Shopify's types of transactions";
+            return Err(Problem::error(row.line, "Type", expected, word));
+        };
         let Some(expected) = kinds::other_sign(kind, amount) else { return Ok(kind) };
         let [at, ..] = self.amounts;
         Err(Problem::error(row.line, "Amount", expected, row.get(at)))
@@ -235,6 +239,8 @@ mod tests {
             (format!("{at},charge,#1,paid,,9,,-10.00,0.00,-10.00,USD"), None),
             (format!("{at},charge,#1,paid,,9,,2.000,0.00,2.000,USD"), None),
             (format!("{at},charge,#1,held,,9,,10.00,0.00,10.00,USD"), None),
+            (format!("{at},authorization,#1,paid,,9,,10.00,0.00,10.00,USD"), None),
+            (format!("{at},,#1,paid,,9,,10.00,0.00,10.00,USD"), None),
             (format!("{at},charge,#1,paid,,9,,10.00,0.00,10.00,"), None),
         ] {
             let found = look(HEADER, &format!("{row}\n"));
