@@ -150,6 +150,9 @@ struct OpenEntry {
     reference: String,
     servicer_reference: String,
     code: Vec<String>,
+    /// How many parts of the code are ISO 20022's.
+    domain: usize,
+    own_code: String,
     text: String,
     charges: Charges,
     batch: Batch,
@@ -372,10 +375,12 @@ impl Camt {
         let (mut end, problems) = open.balances.close(line, finality, currency, &open.summary);
         let is_tied = open.summary.is_tied(&end);
         let whole = open.summary.whole_controls(finality, is_tied);
+        let by_code = open.summary.code_controls(finality, is_tied, &whole);
         if end.tie == Tie::Balances && (end.opening.is_none() || end.closing.is_none()) {
-            end.tie = open.summary.tie(&controls, &whole);
+            end.tie = open.summary.tie(&controls, &whole, &by_code);
         }
         controls.extend(whole);
+        controls.extend(by_code);
         self.items.extend(controls);
         self.items.extend(problems.into_iter().map(Item::from));
         if finality == Finality::Final {
@@ -415,8 +420,14 @@ impl OpenEntry {
             "AcctSvcrRef" => text.clone_into(&mut self.servicer_reference),
             "BkTxCd/Domn/Cd" | "BkTxCd/Domn/Fmly/Cd" | "BkTxCd/Domn/Fmly/SubFmlyCd" => {
                 self.code.push(text.to_owned());
+                self.domain = self.code.len();
             }
-            "BkTxCd/Prtry/Cd" if self.code.is_empty() => self.code.push(text.to_owned()),
+            "BkTxCd/Prtry/Cd" => {
+                text.clone_into(&mut self.own_code);
+                if self.code.is_empty() {
+                    self.code.push(text.to_owned());
+                }
+            }
             "AddtlNtryInf" => text.clone_into(&mut self.text),
             "NtryDtls/Btch/MsgId" | "Btch/MsgId" => {
                 self.batch.message_id = Some(text.to_owned());
@@ -551,7 +562,9 @@ impl Camt {
                 self.entries = number;
                 if let Some(statement) = &mut self.statement {
                     entry.booked_on = entry.booked_on.or_else(|| statement.day_of(&entry));
-                    statement.summary.add(&entry, open.status.as_deref());
+                    let domain = open.code.get(..open.domain).unwrap_or_default();
+                    let codes = (domain, open.own_code.as_str());
+                    statement.summary.add(&entry, open.status.as_deref(), codes);
                 }
                 open.told = Some(entry.clone());
                 self.items.push_back(entry.into());

@@ -12,6 +12,8 @@ use crate::model::settlement::{
 use crate::settlement::Item;
 use crate::settlement::amount::{iso_day, shown, unsigned};
 use crate::settlement::camt::without_plus;
+use crate::settlement::camt_codes::{Codes, Groups};
+use crate::settlement::camt_totals::{Totals, Whole, figure, nearest};
 use crate::settlement::twice::Sides;
 use crate::settlement::xml::Xml;
 
@@ -417,26 +419,13 @@ impl Pages {
     }
 }
 
-/// What a program meant that reckons in binary fractions and wrote all their digits:
-/// `66.0000000000001` is less than a millionth of a minor unit off.
-fn nearest(text: &str, currency: Currency) -> Option<i64> {
-    let (whole, decimals) = text.split_once('.')?;
-    let (own, noise) = decimals.split_at_checked(usize::try_from(currency.exponent()).ok()?)?;
-    let below = unsigned(&format!("{whole}.{own}"), b'.', currency).ok()?;
-    let is_number = noise.bytes().all(|byte| byte.is_ascii_digit());
-    match noise.get(..6)? {
-        "000000" if is_number => Some(below),
-        "999999" if is_number => below.checked_add(1),
-        _other => None,
-    }
-}
-
 /// `TxsSummry`: what a statement says of its entries. Held against all of them, or against the
 /// booked ones, since banks count either.
 #[derive(Default)]
 pub struct Summary {
     declared: Vec<(Measure, &'static str, String, u64)>,
     whole: Whole,
+    codes: Groups,
     all: Totals,
     booked: Totals,
     currency: Option<Currency>,
@@ -446,96 +435,6 @@ pub struct Summary {
     odd_net: i128,
     /// The line of the first entry that says no status.
     bare: Option<u64>,
-}
-
-/// `TtlNtries`: what it says of credits and debits together, as it is written, and where.
-#[derive(Debug, Default)]
-struct Whole {
-    sum: Option<(String, u64)>,
-    net: Option<(String, u64)>,
-    /// Which way the net went.
-    way: Option<Direction>,
-}
-
-impl Whole {
-    fn leaf(&mut self, leaf: &str, text: &str, line: u64) {
-        let written = || Some((text.to_owned(), line)).filter(|_| !text.is_empty());
-        match leaf {
-            "TtlNtries/Sum" => self.sum = written(),
-            "TtlNtries/TtlNetNtry/Amt" | "TtlNtries/TtlNetNtryAmt" => self.net = written(),
-            "TtlNtries/TtlNetNtry/CdtDbtInd" | "TtlNtries/CdtDbtInd" => {
-                self.way = match text {
-                    "CRDT" => Some(Direction::Credit),
-                    "DBIT" => Some(Direction::Debit),
-                    _other => None,
-                };
-            }
-            _other => {}
-        }
-    }
-}
-
-/// A figure of `TtlNtries`: whether it has a minus, and what it is without its sign. Without an
-/// entry, and so without a currency, it can only be nil.
-fn figure(text: &str, currency: Option<Currency>) -> Option<(bool, i128)> {
-    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let minor = match currency {
-        Some(currency) => {
-            let exact = unsigned(digits, b'.', currency).ok();
-            exact.or_else(|| nearest(digits, currency))?
-        }
-        None => digits.bytes().all(|byte| byte == b'0' || byte == b'.').then_some(0)?,
-    };
-    Some((text.starts_with('-'), i128::from(minor)))
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Totals {
-    credits: i128,
-    debits: i128,
-    credit: i128,
-    debit: i128,
-    /// What entries moved that say of themselves that they undo others (`RvslInd`), signed.
-    undone: i128,
-}
-
-impl Totals {
-    fn add(&mut self, entry: &Entry) {
-        let (count, sum) = match entry.direction {
-            Direction::Credit => (&mut self.credits, &mut self.credit),
-            Direction::Debit => (&mut self.debits, &mut self.debit),
-        };
-        *count = count.saturating_add(1);
-        *sum = sum.saturating_add(i128::from(entry.minor));
-        if entry.reversal {
-            let signed = entry.direction.signed(entry.minor);
-            self.undone = self.undone.saturating_add(signed);
-        }
-    }
-
-    fn gross(&self) -> i128 {
-        self.credit.saturating_add(self.debit)
-    }
-
-    fn net(&self) -> i128 {
-        self.measure(Measure::NetMinor)
-    }
-
-    /// The net as one bank reckons it that turns the sign of what undoes another entry.
-    fn turned_net(&self) -> i128 {
-        self.net().saturating_sub(self.undone.saturating_mul(2))
-    }
-
-    fn measure(&self, measure: Measure) -> i128 {
-        match measure {
-            Measure::Entries => self.credits.saturating_add(self.debits),
-            Measure::Credits => self.credits,
-            Measure::Debits => self.debits,
-            Measure::CreditMinor => self.credit,
-            Measure::DebitMinor => self.debit,
-            Measure::NetMinor => self.credit.saturating_sub(self.debit),
-        }
-    }
 }
 
 impl Summary {
@@ -548,7 +447,11 @@ impl Summary {
             "TtlDbtNtries/NbOfNtries" => (Measure::Debits, "TxsSummry/TtlDbtNtries/NbOfNtries"),
             "TtlDbtNtries/Sum" => (Measure::DebitMinor, "TxsSummry/TtlDbtNtries/Sum"),
             _other => {
-                self.whole.leaf(leaf, text, line);
+                if let Some(leaf) = leaf.strip_prefix("TtlNtriesPerBkTxCd") {
+                    self.codes.leaf(leaf.trim_start_matches('/'), text, line);
+                } else if let Some(leaf) = leaf.strip_prefix("TtlNtries/") {
+                    self.whole.leaf(leaf, text, line);
+                }
                 return;
             }
         };
@@ -557,8 +460,9 @@ impl Summary {
         }
     }
 
-    /// An entry of the statement, and the status as it is written.
-    pub fn add(&mut self, entry: &Entry, status: Option<&str>) {
+    /// An entry of the statement, its status as it is written, and its codes.
+    pub fn add(&mut self, entry: &Entry, status: Option<&str>, codes: Codes<'_>) {
+        self.codes.add(entry, codes);
         if let Some(status) = status.filter(|status| !STATUSES.contains(status)) {
             let signed = entry.direction.signed(entry.minor);
             self.odd_net = self.odd_net.saturating_add(signed);
@@ -669,73 +573,42 @@ impl Summary {
         if self.mixed {
             return Vec::new();
         }
-        let lists = self.all.measure(Measure::Entries) != 0;
         let is_proven = is_tied || self.sides_hold();
-        let severity = match !is_proven && (lists || finality != Finality::Interim) {
-            true => Severity::Error,
-            false => Severity::Warning,
-        };
+        let severity = self.severity(is_proven, finality);
         let both = [&self.all, &self.booked];
-        let nets = both.map(Totals::net);
-        let sum = |is_minus: bool, minor: i128| {
-            let is_net = nets.iter().any(|net| net.saturating_abs() == minor);
-            let is_sum = is_net || both.iter().any(|of| of.gross() == minor);
-            let out = minor.saturating_neg();
-            match is_minus {
-                // Only a net can have gone out.
-                true if nets.contains(&out) => (out, out, severity),
-                true => (out, self.all.net(), severity),
-                false if is_sum => (minor, minor, severity),
-                false => (minor, self.all.gross(), severity),
-            }
-        };
-        let net = |is_minus: bool, minor: i128| {
-            let way = if is_minus { Some(Direction::Debit) } else { self.whole.way };
-            let (expected, is_signed) = match way {
-                Some(Direction::Debit) => (minor.saturating_neg(), true),
-                Some(Direction::Credit) => (minor, true),
-                None => (minor, false),
-            };
-            let own = |net: i128| if is_signed { net } else { net.saturating_abs() };
-            let is_turned = both.iter().any(|of| own(of.turned_net()) == expected);
-            match nets.iter().any(|net| own(*net) == expected) {
-                true => (expected, expected, severity),
-                false if is_turned => (expected, own(self.all.net()), Severity::Warning),
-                false => (expected, own(self.all.net()), severity),
-            }
-        };
-        let sum = self.held(self.whole.sum.as_ref(), "TxsSummry/TtlNtries/Sum", severity, sum);
-        let field = "TxsSummry/TtlNtries/TtlNetNtry";
-        let net = self.held(self.whole.net.as_ref(), field, severity, net);
-        sum.into_iter().chain(net).collect()
+        self.whole.controls("TxsSummry/TtlNtries", both, self.currency, severity).collect()
     }
 
-    /// A figure of `TtlNtries` as a control: `against` says what is expected, what was found, and
-    /// what a difference means.
-    fn held(
-        &self,
-        written: Option<&(String, u64)>,
-        field: &str,
-        severity: Severity,
-        against: impl Fn(bool, i128) -> (i128, i128, Severity),
-    ) -> Option<Item> {
-        let (text, line) = written?;
-        let (line, currency) = (*line, self.currency);
-        let Some((is_minus, minor)) = figure(text, currency) else {
-            let problem = match currency {
-                Some(_) => Problem::error(line, field, "a figure in digits", text.as_str()),
-                None => Problem::error(line, field, text.as_str(), "no entry is listed"),
-            };
-            return Some(Problem { severity, ..problem }.into());
+    /// What it declares of the entries of each code, as [`Self::whole_controls`], whose figures
+    /// prove the entries as well where the net of all of them holds.
+    pub fn code_controls(&self, finality: Finality, is_tied: bool, whole: &[Item]) -> Vec<Item> {
+        if self.mixed {
+            return Vec::new();
+        }
+        let is_net = |item: &Item| match item {
+            Item::Control(control) => {
+                control.field.ends_with("TtlNetNtry")
+                    && control.found == Found::Is(control.expected)
+            }
+            _other => false,
         };
-        let (expected, found, severity) = against(is_minus, minor);
-        let (field, found) = (field.to_owned(), Found::Is(found));
-        Some(Control { line, field, expected, found, currency, severity }.into())
+        let is_proven = is_tied || self.sides_hold() || whole.iter().any(is_net);
+        self.codes.controls(self.currency, self.severity(is_proven, finality))
+    }
+
+    /// What a difference means of sums of more than one side.
+    fn severity(&self, is_proven: bool, finality: Finality) -> Severity {
+        let lists = self.all.measure(Measure::Entries) != 0;
+        match !is_proven && (lists || finality != Finality::Interim) {
+            true => Severity::Error,
+            false => Severity::Warning,
+        }
     }
 
     /// What ties it where no two balances do: the sums that it declares, of each side that has
-    /// entries (`controls`) or of all entries together (`whole`).
-    pub fn tie(&self, controls: &[Item], whole: &[Item]) -> Tie {
+    /// entries (`controls`) or of all entries together (`whole`). Those of some codes (`by_code`)
+    /// prove nothing of the others.
+    pub fn tie(&self, controls: &[Item], whole: &[Item], by_code: &[Item]) -> Tie {
         let holds = |control: &Control| control.found == Found::Is(control.expected);
         let fails = |item: &Item| match item {
             Item::Control(control) => control.severity == Severity::Error && !holds(control),
@@ -746,7 +619,7 @@ impl Summary {
             Item::Control(control) => control.currency.is_some() && holds(control),
             _other => false,
         };
-        if controls.iter().chain(whole).any(fails) {
+        if controls.iter().chain(whole).chain(by_code).any(fails) {
             return Tie::Declared(false);
         }
         let has_sums = controls.iter().any(sum) && self.sides_hold();

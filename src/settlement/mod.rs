@@ -24,6 +24,8 @@ pub mod camt;
 pub mod camt_details;
 pub mod camt_statement;
 pub mod camt_batch;
+pub mod camt_codes;
+pub mod camt_totals;
 pub mod mt940;
 pub mod mt940_text;
 pub mod pain002;
