@@ -49,6 +49,9 @@ const AFTER_DASH: usize = 50;
 /// No `:86:` is nearly so long; the rest of a longer one is left out of its text.
 const FIELD_LINES: usize = 500;
 
+/// So many unreadable sums of one statement wait for its balances.
+const UNREAD: usize = 50;
+
 /// What stands for a line end in messages as FinTS (HBCI) carries them.
 const BREAK: &str = "@@";
 
@@ -170,6 +173,8 @@ struct Open {
     declared: Declared,
     /// Where a declared sum holds only by the marks' letters.
     by_letter: Option<u64>,
+    /// Declared sums that cannot be read: errors, unless balances prove what they would.
+    unread: Vec<Problem>,
     texts: Texts,
     failed: bool,
 }
@@ -213,6 +218,8 @@ type Declared = [Option<bool>; 2];
 struct Sums {
     by_way: [(i128, i128); 2],
     by_letter: [(i128, i128); 2],
+    /// What the booked ones come to.
+    net: i128,
 }
 
 struct OpenEntry {
@@ -598,6 +605,7 @@ impl Mt940 {
                 }
             }
         }
+        self.items.extend(open.unread().map(Item::from));
         self.items.extend(open.texts.shifted().map(Item::from));
         let (opening, closing) = (open.opening, open.closing);
         let unread = !interim && (opening.is_none() || closing.is_none());
@@ -656,6 +664,7 @@ impl Open {
             sums: Sums::default(),
             declared: Declared::default(),
             by_letter: None,
+            unread: Vec::new(),
             texts: Texts::default(),
             failed: false,
         }
@@ -677,6 +686,20 @@ impl Open {
         holds.filter(|holds| {
             if *holds { self.by_letter.is_none() } else { !self.head.floor.contains(&true) }
         })
+    }
+
+    /// Whether its balances prove its booked entries.
+    fn is_tied(&self) -> bool {
+        self.opening.zip(self.closing).is_some_and(|(opening, closing)| {
+            let after = i128::from(opening.minor).saturating_add(self.sums.net);
+            opening.currency == closing.currency && after == i128::from(closing.minor)
+        })
+    }
+
+    /// What is said of `:90D:` and `:90C:` that cannot be read.
+    fn unread(&self) -> impl Iterator<Item = Problem> {
+        let severity = if self.is_tied() { Severity::Warning } else { Severity::Error };
+        self.unread.clone().into_iter().map(move |problem| Problem { severity, ..problem })
     }
 
     /// What `:90D:` and `:90C:` leave open of an interim report.
@@ -1117,7 +1140,13 @@ impl Mt940 {
         let sum = currency.and_then(|currency| money(amount, currency).ok());
         let (Some(count), Some(currency), Some(sum)) = (count, currency, sum) else {
             let expected = "count, currency and sum";
-            self.problem(Problem::error(field.line, name, expected, text));
+            let problem = Problem::error(field.line, name, expected, text);
+            let unread = &mut self.statement(field.line).unread;
+            if unread.len() < UNREAD {
+                unread.push(problem);
+            } else {
+                self.problem(problem);
+            }
             return;
         };
         let at = usize::from(field.tag == "90D");
@@ -1159,6 +1188,9 @@ impl Mt940 {
 
 impl Sums {
     fn add(&mut self, entry: &Entry) {
+        if entry.status == EntryStatus::Booked {
+            self.net = self.net.saturating_add(entry.direction.signed(entry.minor));
+        }
         let way = usize::from(entry.direction == Direction::Debit);
         let letter = if entry.reversal { 1_usize.saturating_sub(way) } else { way };
         for (sums, at) in [(&mut self.by_way, way), (&mut self.by_letter, letter)] {
@@ -1231,6 +1263,25 @@ mod tests {
             assert_eq!(state(floors, sums).0, State::Quarantined, "{floors} {sums}");
         }
         assert_eq!(state(":34F:EURC100,", ":90D:0EUR0,\n:90C:3EUR50,").0, State::Ok);
+    }
+
+    #[test]
+    fn a_sum_that_cannot_be_read_is_told_where_balances_prove_the_entries() {
+        let look = |closing: &str| {
+            let text = format!(
+                ":20:X\n:25:123456789\n:28C:1\n:34F:EURD0,\n:34F:EURC0,\n\
+                 :13D:2601021200+0100\n:60F:C260101EUR100,00\n{OUT}{TEXT}\
+                 :90D:one EUR40,00\n:90C:0EUR0,\n{closing}"
+            );
+            let found = inspect(Box::new(Cursor::new(text.into_bytes())), None, None).unwrap();
+            let problems = found.sums.problems.iter().filter(|problem| problem.field == ":90D:");
+            (found.state, problems.map(|problem| problem.severity).collect::<Vec<_>>())
+        };
+        let told = (State::Ok, vec![Severity::Warning]);
+        assert_eq!(look(":62F:C260102EUR60,00\n"), told);
+        let refused = (State::Quarantined, vec![Severity::Error]);
+        assert_eq!(look(":62F:C260102EUR70,00\n"), refused);
+        assert_eq!(look(""), refused);
     }
 
     /// Messages in envelopes, of an in and of an out, each with this end.
