@@ -563,12 +563,12 @@ async fn match_some<'l>(
         let names = Names::from(line);
         names_payment(names, way_of(line, &by_name), &by_name).then_some(names)
     });
-    let payments = Box::pin(NamedPayments::of(scene, account, naming)).await?;
-    let payments = payments.rows();
+    let paid = Box::pin(NamedPayments::of(scene, account, naming)).await?;
+    let payments = paid.rows();
     let mut marks: Vec<LineMark> = Vec::new();
     let mut alone: Vec<(&OpenLine, Reason)> = Vec::new();
     let mut ended = Ended::new();
-    let (mut named, mut rows, mut fees) = (Named::new(), Rows::new(), Vec::new());
+    let (mut named, mut fees) = (Named::new(), Vec::new());
     let now = scene.clock.now();
     let asked = scene.options.ids.as_ref().map(|ids| ids.iter().collect::<HashSet<_>>());
     let is_asked = |row: &Transaction| asked.as_ref().is_none_or(|ids| ids.contains(&row.key.id));
@@ -583,7 +583,7 @@ async fn match_some<'l>(
         let named_row = row_of(names, (kind, way), &by_name);
         let (found, beside) = owner_of(named_row, (names, (kind, way), line.place), &payments);
         if let Some(row) = beside.filter(|(_, row)| is_asked(row)) {
-            name((&mut named, &mut rows), row, line.place);
+            name(&mut named, row, line.place);
         }
         match found {
             Ok((_, row)) if !is_asked(row) || is_early(line, (kind, way), row, now) => {}
@@ -591,7 +591,7 @@ async fn match_some<'l>(
                 alone.push((line, Reason::Returned));
             }
             Ok((table, row)) if row.processing => {
-                name((&mut named, &mut rows), (table, row), line.place);
+                name(&mut named, (table, row), line.place);
                 if runs_back(kind, way, row.kind) || gives_again(kind, way, row.kind) {
                     // The row's only where its own movement was booked before.
                     alone.push((line, Reason::Returned));
@@ -615,14 +615,32 @@ async fn match_some<'l>(
     let differing = differing(&ended, (&again, &agreed), &mut freed);
     let unseen: HashSet<LinePlace> =
         lines.iter().filter(|line| line.reason.is_none()).map(|line| line.place).collect();
+    let rows = taken_out(&named, [known, paid.into_rows()]);
     Ok(FoundOut { marks, alone, unseen, new: 0, again, named, rows, differing, freed, fees })
 }
 
 /// A line names a row in processing.
-fn name((named, rows): (&mut Named, &mut Rows), (table, row): Placed<'_>, place: LinePlace) {
+fn name(named: &mut Named, (table, row): Placed<'_>, place: LinePlace) {
     named.entry(table).or_default().push((row.key.id.clone(), place));
-    let own = rows.entry(table).or_default().entry(row.key.id.clone());
-    own.or_insert_with(|| row.clone());
+}
+
+/// The rows that lines name, out of those that were `read`, each time by table.
+fn taken_out(named: &Named, read: [Vec<Vec<Transaction>>; 2]) -> Rows {
+    let keys = |(table, lines): (&usize, &Vec<(String, LinePlace)>)| {
+        let keys: HashSet<String> = lines.iter().map(|(key, _)| key.clone()).collect();
+        (*table, keys)
+    };
+    let mut wanted: HashMap<usize, HashSet<String>> = named.iter().map(keys).collect();
+    let mut rows = Rows::new();
+    for (table, own) in read.into_iter().flat_map(|tables| tables.into_iter().enumerate()) {
+        let Some(wanted) = wanted.get_mut(&table) else { continue };
+        for row in own {
+            if let Some(key) = wanted.take(&row.key.id) {
+                rows.entry(table).or_default().insert(key, row);
+            }
+        }
+    }
+    rows
 }
 
 /// Whether a line would be the movement of a row that ended, and was not booked yet.

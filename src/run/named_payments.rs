@@ -123,6 +123,11 @@ impl NamedPayments {
         Ok(Self { lines, rows, runs, taken, moved, failed })
     }
 
+    /// Its rows, by the table's place.
+    pub fn into_rows(self) -> Vec<Vec<Transaction>> {
+        self.rows
+    }
+
     /// The rows of the payments and of their refunds, by their ids.
     pub fn rows(&self) -> RowsByPayment<'_> {
         let (rows, refunds, taken_back) = (HashMap::new(), HashMap::new(), HashMap::new());
