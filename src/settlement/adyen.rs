@@ -228,6 +228,23 @@ impl Period {
     }
 }
 
+/// What a row says in money: of what was paid, and what is payable by it.
+struct Amounts {
+    gross: Option<SignedMoney>,
+    payable: Option<SignedMoney>,
+}
+
+impl Amounts {
+    /// Why the payable amount is none of its kind. Fees may take more than what was paid.
+    fn other_sign(&self, kind: LineKind) -> Option<&'static str> {
+        let SignedMoney { minor, currency } = self.payable?;
+        let gross = self.gross.filter(|gross| gross.currency == currency);
+        let is_eaten = gross.is_some_and(|gross| gross.minor.unsigned_abs() < minor.unsigned_abs());
+        let expected = kinds::other_sign(kind, minor);
+        expected.filter(|_| kind != LineKind::Payment || !is_eaten)
+    }
+}
+
 /// The sum of a batch in a currency.
 #[derive(Default)]
 struct Batch {
@@ -310,25 +327,20 @@ impl Settlement {
         Ok((signed, currency))
     }
 
-    /// A batch comes to nothing with all its sides turned as well: the type of a row must agree,
-    /// by the gross amount, since fees may be more than what was paid; or by the net of what goes
-    /// out with its fees.
+    /// A batch comes to nothing with all its sides turned as well: the type of a row must agree.
     fn goes_its_way(
         &self,
         row: &Row<'_>,
         kind: LineKind,
-        net: i64,
+        net: SignedMoney,
         line: &Line,
     ) -> Result<(), Problem> {
-        let gross = line.gross.map(|gross| gross.minor);
-        let fallback = if kind == LineKind::Payment { 0 } else { net };
-        match kinds::other_sign(kind, gross.unwrap_or(fallback)) {
-            Some(expected) => {
-                let found = "the other side";
-                Err(Problem::error(row.line, row.get(self.kind), expected, found))
-            }
-            None => Ok(()),
-        }
+        let gross = line.gross.map_or(0, |gross| gross.minor);
+        let amounts = Amounts { gross: line.gross, payable: Some(net) };
+        let expected = kinds::other_sign(kind, gross).or_else(|| amounts.other_sign(kind));
+        expected.map_or(Ok(()), |expected| {
+            Err(Problem::error(row.line, row.get(self.kind), expected, "the other side"))
+        })
     }
 
     fn gross(&self, row: &Row<'_>, line: &mut Line, out: &mut Out) -> Result<(), Problem> {
@@ -416,7 +428,7 @@ impl Report for Settlement {
         }
         let kind = row.get(self.kind);
         line.kind = kinds::adyen(kind);
-        self.goes_its_way(row, line.kind, signed, &line)?;
+        self.goes_its_way(row, line.kind, SignedMoney { minor: signed, currency }, &line)?;
         self.common.tag(row, kind, &mut line)?;
         self.add(row, signed, currency, out)?;
         let psp_reference = row.get(self.common.psp_reference);
@@ -543,23 +555,6 @@ impl Accounting {
     }
 }
 
-/// What a row of payment accounting says in money.
-struct Amounts {
-    gross: Option<SignedMoney>,
-    payable: Option<SignedMoney>,
-}
-
-impl Amounts {
-    /// Why the payable amount is none of its kind. Fees may take more than what was paid.
-    fn other_sign(&self, kind: LineKind) -> Option<&'static str> {
-        let SignedMoney { minor, currency } = self.payable?;
-        let gross = self.gross.filter(|gross| gross.currency == currency);
-        let is_eaten = gross.is_some_and(|gross| gross.minor.unsigned_abs() < minor.unsigned_abs());
-        let expected = kinds::other_sign(kind, minor);
-        expected.filter(|_| kind != LineKind::Payment || !is_eaten)
-    }
-}
-
 /// Whether a record says that money moved, or what may follow.
 fn status(kind: &str) -> EntryStatus {
     match kind.to_ascii_lowercase().as_str() {
@@ -680,7 +675,7 @@ impl Report for Received {
         self.accounts.add(row.line, account, out);
         let currency = currency(row, "Currency", row.get(self.currency))?;
         let text = row.get(self.amount);
-        let minor = Numerals::PLAIN.read_sure(text, currency);
+        let minor = Numerals::PLAIN.read_unsigned(text, currency);
         let minor = minor.map_err(|r| r.at(row.line, "Amount", text, currency))?;
         let (mut entry, mut line) = out.entry(row, minor, currency);
         self.common.tag(row, row.maybe(self.kind), &mut line)?;
@@ -762,7 +757,6 @@ mod tests {
             ("Settled,KWD,,1.000,KWD,,1.000", "KWD,1.000,"),
             ("Settled,JPY,,1000,JPY,,1000", "JPY,1000,"),
             ("Settled,EUR,,0.05,EUR,0.10,", "EUR,,0.10"),
-            ("Settled,,,,EUR,0.10,", "EUR,,0.10"),
             ("SettledReversed,EUR,10.00,,EUR,10.00,", "EUR,,10.00"),
         ] {
             assert_eq!(of(first, payout), State::Ok, "{first}");
@@ -773,6 +767,9 @@ mod tests {
             ("Settled,EUR,10.00,,EUR,9.00,", "EUR,,9.00"),
             ("Refunded,EUR,,10.00,EUR,,11.00", "EUR,11.00,"),
             ("Refunded,,,,EUR,,11.00", "EUR,11.00,"),
+            ("Refunded,EUR,10.00,,EUR,,11.00", "EUR,11.00,"),
+            ("Settled,EUR,,10.00,EUR,9.00,", "EUR,,9.00"),
+            ("Settled,,,,EUR,0.10,", "EUR,,0.10"),
             ("Chargeback,EUR,,10.00,EUR,,11.00", "EUR,11.00,"),
         ] {
             assert_eq!(of(first, payout), State::Quarantined, "{first}");
@@ -807,7 +804,8 @@ mod tests {
         }
         let received = "Merchant Account,Psp Reference,Merchant Reference,Creation Date,TimeZone,\
                         Currency,Amount";
-        for (amount, want) in [("1.00", State::Ok), ("1.000", State::Quarantined)] {
+        let refused = ["1.000", "-1.00"].map(|amount| (amount, State::Quarantined));
+        for (amount, want) in [("1.00", State::Ok)].into_iter().chain(refused) {
             let row = format!("Shop,P1,r,2026-06-01 09:15:02,CET,EUR,{amount}");
             assert_eq!(state(&format!("{received}\n{row}\n")), want, "{amount}");
         }

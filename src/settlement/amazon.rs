@@ -159,6 +159,11 @@ impl Amazon {
             return Err(Problem::error(row.line, "currency", own.code(), code));
         }
         let minor = self.read(row, "amount", self.amount, own)?;
+        // The total holds with all signs turned as well.
+        let words = [self.transaction, self.kind, self.text].map(|at| row.get(at));
+        if let Some(expected) = kinds::amazon_other_sign(words, minor) {
+            return Err(Problem::error(row.line, "amount", expected, row.get(self.amount)));
+        }
         let (mut entry, mut line) = out.entry(row, minor, own);
         if let Some(of) = &mut self.of {
             of.sum = of.sum.saturating_add(minor.into());
@@ -284,6 +289,8 @@ mod tests {
             with("20.00", "EUR", ""),
             part("7", "ItemPrice", "20.00"),
             with("20.00", "EUR", "20.00").replace("2026-10-16", ""),
+            with("-20.00", "EUR", "-20.00"),
+            with("20.00", "EUR", "20.00").replace(";Order;", ";Refund;"),
             total("7", "0.00", "EUR").replace(";;;;;;;", ";Order;;;;20.00;;"),
             with("20.00", "EUR", "20.00").replace(";;;;;;Order", ";;;;;USD;Order"),
         ] {

@@ -6,8 +6,8 @@ use chrono::NaiveDate;
 
 use crate::model::money::{Currency, Money};
 use crate::model::settlement::{
-    Balance, Control, Direction, Entry, EntryStatus, Finality, Found, Measure, Problem, Severity,
-    Statement, StatementEnd, Tie, page_from,
+    Balance, Control, Entry, EntryStatus, Finality, Found, Measure, Problem, Severity, Statement,
+    StatementEnd, Tie, page_from,
 };
 use crate::settlement::Item;
 use crate::settlement::amount::{iso_day, shown, unsigned};

@@ -109,6 +109,10 @@ fn last_money(row: &Row<'_>, at: usize) -> Last {
     if row.get(at).is_empty() { Last::Unsure } else { Last::Money(Some(b'.')) }
 }
 
+fn sign_of(fine: i128) -> i64 {
+    i64::try_from(fine.signum()).unwrap_or(0)
+}
+
 fn is_whole(fine: i128, currency: Currency) -> bool {
     fine.rem_euclid(unit(currency)) == 0
 }
@@ -126,13 +130,6 @@ fn nearest(row: &Row<'_>, field: &str, fine: i128, currency: Currency) -> Result
     i64::try_from(rounded(fine, currency)).map_err(|_too_large| {
         Refused::TooLarge.at(row.line, field, &decimal_text(fine, PLACES), currency)
     })
-}
-
-/// Whether a row of money, which fees are not, stands there twice: rows of fees may be alike.
-fn twice(once: &mut Once, row: &Row<'_>, payment: &str, kind: LineKind) -> Option<Problem> {
-    use LineKind::{Chargeback, ChargebackReversed, Payment, Refund};
-    let is_money = matches!(kind, Payment | Refund | Chargeback | ChargebackReversed);
-    is_money.then(|| once.note(row.line, "Payment ID", payment, &[&row.raw()]))?
 }
 
 /// The exact sums of payouts, by their ids and currencies.
@@ -236,7 +233,7 @@ impl Breakdown {
             Some(own) => own,
             None => (net, self.net),
         };
-        let sign = i64::try_from(amount.signum()).unwrap_or(0);
+        let sign = sign_of(amount);
         let moves = net > 0 || gross.is_some_and(|gross| gross != 0);
         let is_money = kinds::checkout_moves_nothing(word) && moves;
         let other = kinds::other_sign(kind, sign).or(is_money.then_some(FEE_ALONE));
@@ -293,7 +290,7 @@ impl Report for Breakdown {
         let net = self.running.add(row, payout, exact, currency)?;
         let (mut entry, mut line) = out.entry(row, net, currency);
         let [payment, reference] = self.ids.map(|at| row.get(at));
-        out.extend(twice(&mut self.once, row, payment, kind));
+        out.extend(self.once.note(row.line, "row", row.get(self.kind), &[&row.raw()]));
         line.gross = gross.and_then(|minor| money(minor, currency));
         let fee = deduction.map(|minor| match gross {
             Some(gross) => gross.saturating_sub(net),
@@ -383,7 +380,7 @@ impl Actions {
         let kind = kinds::checkout_part(part);
         let asks = |at: usize| kinds::checkout_moves_nothing(row.get(at));
         let is_money = asks(self.part) && exact != 0 || asks(self.action_kind) && exact > 0;
-        let sign = i64::try_from(exact.signum()).unwrap_or(0);
+        let sign = sign_of(exact);
         match kinds::other_sign(kind, sign).or(is_money.then_some(FEE_ALONE)) {
             Some(expected) => Err(Problem::error(row.line, AMOUNT, expected, row.get(self.amount))),
             None => Ok(kind),
@@ -405,7 +402,10 @@ impl Report for Actions {
         let kind = self.kind(row, exact)?;
         let minor = self.running.add(row, row.maybe(self.payout), exact, currency)?;
         let (payment, part) = (row.get(self.payment), row.get(self.part));
-        out.extend(twice(&mut self.once, row, payment, kind));
+        // Fees of an action may be alike, and its money is not.
+        if !matches!(kind, LineKind::Fee | LineKind::Adjustment) {
+            out.extend(self.once.note(row.line, "Payment ID", payment, &[&row.raw()]));
+        }
         let (mut entry, mut line) = out.entry(row, minor, currency);
         line.kind = kind;
         if line.kind != LineKind::Fee {
@@ -453,6 +453,8 @@ struct Payouts {
     currency: usize,
     amount: usize,
     parts: Vec<usize>,
+    /// What was paid, and what was given back, among the parts.
+    sides: [(Option<usize>, LineKind); 2],
     once: Once,
     proven: Proven,
     layout: Layout,
@@ -468,11 +470,31 @@ impl Payouts {
             date: layout.need("payout date")?,
             currency: layout.need("holding currency")?,
             parts: parts.collect(),
+            sides: [
+                (layout.column(&["payments"]), LineKind::Payment),
+                (layout.column(&["refunds"]), LineKind::Refund),
+            ],
             once: Once::default(),
             proven: Proven::default(),
             amount,
             layout,
         })
+    }
+}
+
+impl Payouts {
+    /// The parts come to the amount with all signs turned as well: those must agree whose way is
+    /// known.
+    fn check_sides(&self, row: &Row<'_>, currency: Currency) -> Result<(), Problem> {
+        for (at, kind) in self.sides {
+            let Some(at) = at.filter(|at| !row.get(*at).is_empty()) else { continue };
+            let name = self.layout.shown.get(at).map_or("", String::as_str);
+            let sign = sign_of(fine(row, name, row.get(at), currency)?);
+            if let Some(expected) = kinds::other_sign(kind, sign) {
+                return Err(Problem::error(row.line, name, expected, row.get(at)));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -488,6 +510,7 @@ impl Report for Payouts {
         let currency = currency(row, "Holding Currency", row.get(self.currency))?;
         let exact = fine(row, PAYOUT, row.get(self.amount), currency)?;
         let minor = nearest(row, PAYOUT, exact, currency)?;
+        self.check_sides(row, currency)?;
         if !is_whole(exact, currency) {
             let told = shown(minor.into(), Some(currency));
             let expected = format!("whole minor units; it was rounded to {told}");
@@ -568,8 +591,6 @@ mod tests {
             "Void,pay_1,o-1,USD,0,-0.1,-0.1",
             "Charge,pay_1,o-1,USD,0,-0.1,-0.1",
             "Chargeback (CBRV),pay_1,o-1,USD,50,0,50",
-            "Network Token Update,pay_1,o-1,USD,0,-0.1,-0.1\n\
-             Network Token Update,pay_1,o-1,USD,0,-0.1,-0.1",
         ] {
             assert_eq!(of(row), State::Ok, "{row}");
         }
@@ -581,6 +602,7 @@ mod tests {
             "Refund,pay_1,o-1,USD,10,0.1,10.1",
             "Chargeback,pay_1,o-1,USD,10,0,10",
             "Charge,pay_1,o-1,USD,50,0,50\nCharge,pay_1,o-1,USD,50,0,50",
+            "Merchant Payout,,,USD,0,-2,-2\nMerchant Payout,,,USD,0,-2,-2",
         ] {
             assert_eq!(of(row), State::Quarantined, "{row}");
         }
@@ -627,5 +649,8 @@ mod tests {
         };
         assert_eq!(of("48.3"), (State::Ok, Some(true)));
         assert_eq!(of("48.4"), (State::Ok, None));
+        let turned = "Holding Currency,Payout ID,Payout Date,Payout Amount,Payments,Refunds\n\
+                      USD,p1,2026-06-02,-40,-50,10\n";
+        assert_eq!(look(turned).0, State::Quarantined);
     }
 }

@@ -353,6 +353,16 @@ pub fn amazon(word: &str, direction: Direction) -> LineKind {
     if is_fee { Fee } else { Adjustment }
 }
 
+/// What the sign of a price is by its row's words (type of the transaction, of the amount, and its
+/// description), where it has the other one.
+pub fn amazon_other_sign(words: [&str; 3], minor: i64) -> Option<&'static str> {
+    match words {
+        ["Order", "ItemPrice", "Principal"] => other_sign(Payment, minor),
+        ["Refund", "ItemPrice", "Principal"] => other_sign(Refund, minor),
+        _other => None,
+    }
+}
+
 /// What a bank's booking is: it came back where the file says so, and is the bank's own where its
 /// codes say so. A notice of change (NACHA `C…`) says that money did move.
 pub fn booking(line: &Line) -> LineKind {

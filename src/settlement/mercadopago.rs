@@ -224,6 +224,11 @@ impl Release {
         for at in self.fees.clone() {
             sum = sum.saturating_add(self.common.maybe(row, Some(at), own)?);
         }
+        // The balances hold with all sides turned as well, and the gross with its sign does not.
+        if net != 0 && sum == net.saturating_neg() {
+            let (name, found) = (self.common.name(self.gross), row.get(self.gross));
+            return Err(Problem::error(row.line, name, "the side of the balance", found));
+        }
         Ok(Moved { net, gross: Some(gross).filter(|_| sum == net), currency: own })
     }
 
@@ -345,6 +350,14 @@ impl Account {
             let found = shown(net.into(), Some(currency));
             out.push(Problem::error(row.line, self.common.name(self.net), expected, found));
         }
+        // A payment that the merchant made gives no fee back: all signs were turned.
+        let is_payment =
+            kinds::mercadopago(row.get(self.common.kind), Direction::Credit) == LineKind::Payment;
+        if is_payment && gross < 0 && fee > 0 {
+            let (name, found) = (self.common.name(self.fee), row.get(self.fee));
+            let expected = "no money in, beside a payment that went out";
+            return Err(Problem::error(row.line, name, expected, found));
+        }
         Ok(Moved { net, gross: Some(gross), currency })
     }
 
@@ -437,6 +450,7 @@ mod tests {
             ("0.00;40.00;-40", "0.00;-40.00;-40"),
             ("90.00;0.00;100", "91.00;1.00;100"),
             ("release;refund", "block;refund"),
+            ("0.00;40.00;-40", "0.00;40.00;40"),
         ] {
             assert!(RELEASES.contains(from), "{from}");
             let found = look(RELEASED, &RELEASES.replace(from, to));
@@ -464,6 +478,7 @@ mod tests {
         for row in [
             "1,SETTLEMENT,100.00,BRL,-10.00,91.00,BRL,2026-10-01,0.00",
             "1,REFUND,40.00,BRL,0.00,40.00,BRL,2026-10-01,0.00",
+            "1,SETTLEMENT,-100.00,BRL,10.00,-90.00,BRL,2026-10-01,0.00",
             "1,PAYOUTS_CASH,40.00,BRL,0.00,40.00,BRL,2026-10-01,0.00",
             "1,SETTLEMENT,100.00,USD,0.00,100.00,BRL,2026-10-01,0.00",
             "1,SETTLEMENT,100.00,BRL,0.00,100.00,BRL,,0.00",

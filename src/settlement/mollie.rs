@@ -6,6 +6,8 @@
 //! not paid out. Fees are rows of their own. The report has no sum and no row of the payout, so
 //! that nothing ties it.
 
+use std::collections::HashMap;
+
 use crate::model::money::Currency;
 use crate::model::settlement::{EntryStatus, Finality, LineKind, Problem, StatementEnd, TagKind};
 use crate::settlement::Parse;
@@ -29,6 +31,9 @@ const COLUMNS: &[&str] = &[
     "settlement reference",
 ];
 
+/// Settlements of one file whose currency is held against all of their rows.
+const SETTLEMENTS: usize = 10_000;
+
 /// The report, by its columns.
 pub fn recognise(head: &str) -> Option<String> {
     sheet::find(head, |names| sheet::has(names, COLUMNS)).map(|_| String::new())
@@ -50,6 +55,7 @@ struct Mollie {
     settlement: usize,
     text: Option<usize>,
     named: Named,
+    currencies: HashMap<String, Currency>,
     once: Once,
     layout: Layout,
 }
@@ -66,6 +72,7 @@ impl Mollie {
             settlement: layout.need("settlement reference")?,
             text: layout.column(&["description"]),
             named: Named::default(),
+            currencies: HashMap::new(),
             once: Once::default(),
             layout,
         })
@@ -104,6 +111,18 @@ impl Mollie {
             return Err(Problem::error(row.line, "Amount", expected, found));
         }
         Ok((Moved { gross, of, net, currency }, EntryStatus::Booked))
+    }
+
+    /// A settlement is paid out in one currency.
+    fn one_currency(&mut self, row: &Row<'_>, id: &str, moved: &Moved) -> Option<Problem> {
+        let is_known = self.currencies.contains_key(id);
+        if id.is_empty() || !is_known && self.currencies.len() >= SETTLEMENTS {
+            return None;
+        }
+        let own = *self.currencies.entry(id.to_owned()).or_insert(moved.currency);
+        let (expected, found) = (format!("{own}, as all of {id}"), moved.currency.code());
+        let problem = || Problem::error(row.line, "Settlement currency", expected, found);
+        (own != moved.currency).then(problem)
     }
 
     fn own_amount(&self) -> usize {
@@ -157,7 +176,12 @@ impl Report for Mollie {
         let (moved, status) = self.money(row)?;
         let [_, settled] = self.settled;
         let more = [self.date, self.method, self.own_amount(), settled].map(|at| row.get(at));
-        out.extend(self.once.note(row.line, "ID", id, &more));
+        // What was withheld has no id, and goes by its whole row.
+        out.extend(match id {
+            "" => self.once.note(row.line, "row", "withheld", &[&row.raw()]),
+            id => self.once.note(row.line, "ID", id, &more),
+        });
+        out.extend(self.one_currency(row, settlement, &moved));
         let (mut entry, mut line) = out.entry(row, moved.net, moved.currency);
         entry.status = status;
         line.kind = self.kind(row, moved.net, status);
@@ -278,6 +302,12 @@ mod tests {
         let row = "2026-10-01 10:12:00,ideal,EUR,10.00,paidout,tr_a,Order 1,EUR,10.00,12.2610\n";
         let twice = inspect(source(&format!("{row}{row}")), None, None).unwrap();
         assert_eq!(twice.state, State::Quarantined);
+        let fee = "2026-10-04,,EUR,-2.88,,,Withheld fees,EUR,-2.88,12.2610\n";
+        let twice = inspect(source(&format!("{fee}{fee}")), None, None).unwrap();
+        assert_eq!(twice.state, State::Quarantined, "a fee");
+        let dollars = row.replace("tr_a", "tr_b").replace("Order 1,EUR", "Order 1,USD");
+        let mixed = inspect(source(&format!("{row}{dollars}")), None, None).unwrap();
+        assert_eq!(mixed.state, State::Quarantined, "two currencies");
         let other = row.replace("tr_a", "tr_b").replace("12.2610", "12.2611");
         let lines = told(&format!("{row}{other}{}", row.replace("tr_a", "tr_c")));
         let named = lines.iter().flat_map(|(_, line)| &line.tags);

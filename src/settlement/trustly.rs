@@ -74,6 +74,11 @@ impl Trustly {
         let currency = currency(row, "I currency", row.get(14))?;
         let minor = amount(row, "I amount", 15, currency)?;
         let fee = if row.get(22).is_empty() { 0 } else { amount(row, "I fee", 22, currency)? };
+        let kind = kinds::trustly(row.get(10), row.get(19) == "Return");
+        // The sums hold with all signs turned as well.
+        if let Some(expected) = kinds::other_sign(kind, minor) {
+            return Err(Problem::error(row.line, "I amount", expected, row.get(15)));
+        }
         let sum = self.sums.entry(currency).or_default();
         sum.amounts = sum.amounts.saturating_add(i128::from(minor));
         sum.fees = sum.fees.saturating_add(i128::from(fee));
@@ -92,7 +97,7 @@ impl Trustly {
             line.return_reason = some(row.get(17));
         }
         entry.type_code = some(row.get(10));
-        line.kind = kinds::trustly(row.get(10), entry.reversal);
+        line.kind = kind;
         entry.status = EntryStatus::Booked;
         entry.booked_on = day(row.get(12), Order::Unknown);
         out.tell(entry, line);
@@ -172,6 +177,33 @@ impl Report for Trustly {
         for (currency, sum) in &self.sums {
             let (field, currency) = ("F amounts and fees of I", Some(*currency));
             out.push(control(line, field, sum.funded, net(sum), currency, Severity::Error));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use crate::settlement::ledger::{State, inspect};
+
+    #[test]
+    fn what_was_paid_goes_in_and_shows_its_decimals() {
+        let of = |word: &str, amount: &str| {
+            let day = "2026-06-02T05:00:00.000Z";
+            let text = format!(
+                "H,ACMEFUN,1.0.0,{day},{day},1234,0001of0001\n\
+                 I,8,{day},7,1234,Deferred,1,1,1,a,{word},Processed,{day},{day},USD,{amount},\
+                 ABC,AC118,999,,order-1,ptx-1,\n\
+                 F,Acme,,ABC,USD,{amount},3,{day}\nL,1,{amount},1,{amount}\n"
+            );
+            inspect(Box::new(Cursor::new(text.into_bytes())), None, None).unwrap().state
+        };
+        for (word, amount) in [("Capture", "8.60"), ("Capture", "860"), ("Refund", "-8.60")] {
+            assert_eq!(of(word, amount), State::Ok, "{word} {amount}");
+        }
+        for (word, amount) in [("Capture", "-8.60"), ("Refund", "8.60"), ("Capture", "8.600")] {
+            assert_eq!(of(word, amount), State::Quarantined, "{word} {amount}");
         }
     }
 }
