@@ -3,7 +3,8 @@
 //! A code has a domain, a family of it and a part of that family, or only the first of them; or it
 //! is the bank's own. What is said of a code is held against every entry whose code begins so. It
 //! stands before the entries: what stands behind them is held against none, nor is what is
-//! forecast, nor a code of a kind that no entry has.
+//! forecast, nor a code of a kind that no entry has. Where entries have codes of which nothing is
+//! said, a code that none has may be theirs by another name: that is only told.
 
 use crate::model::money::Currency;
 use crate::model::settlement::{Control, Entry, EntryStatus, Found, Measure, Problem, Severity};
@@ -22,6 +23,8 @@ pub struct Groups {
     all: Vec<Group>,
     open: Group,
     has_entries: bool,
+    /// An entry is of none of them.
+    has_others: bool,
     /// Whether an entry has a code of ISO 20022, and one of the bank's own.
     seen: [bool; 2],
 }
@@ -72,18 +75,25 @@ impl Groups {
         let [by_domain, by_own] = &mut self.seen;
         *by_domain |= !domain.is_empty();
         *by_own |= !own.is_empty();
+        let mut is_other = true;
         for group in self.all.iter_mut().filter(|group| group.is_of(codes)) {
+            is_other = false;
             group.all.add(entry);
             if entry.status == EntryStatus::Booked {
                 group.booked.add(entry);
             }
         }
+        self.has_others |= is_other;
     }
 
     /// All of them as controls. Counts are warnings: some banks count the payments of batches.
     pub fn controls(&self, currency: Option<Currency>, severity: Severity) -> Vec<Item> {
         let held = self.all.iter().filter(|group| self.is_seen(group));
-        held.flat_map(|group| group.controls(currency, severity)).collect()
+        let of = |group: &Group| {
+            let is_empty = group.all.measure(Measure::Entries) == 0;
+            if is_empty && self.has_others { Severity::Warning } else { severity }
+        };
+        held.flat_map(|group| group.controls(currency, of(group))).collect()
     }
 
     fn is_seen(&self, group: &Group) -> bool {
@@ -204,6 +214,9 @@ mod tests {
         refused(&notice(&said("RCDT", sides).replace(">4<", ">5<"), &entries), "CdtNtries/Sum");
         let tied = look(TIED, &sums, &turned);
         assert_eq!((tied.state, tied.sums.problems_total), (State::Ok, 1), "by its balances");
+        let renamed = entries.replace("ICDT", "IDDT");
+        let other = notice(&sums, &renamed);
+        assert_eq!((other.state, other.sums.problems_total), (State::Ok, 3), "by another name");
         let count = sums.replace(">1<", ">7<");
         let counted = notice(&count, &entries);
         assert_eq!((counted.state, counted.sums.problems_total), (State::Ok, 2), "counts are told");
