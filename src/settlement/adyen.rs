@@ -241,7 +241,8 @@ impl Amounts {
         let gross = self.gross.filter(|gross| gross.currency == currency);
         let is_eaten = gross.is_some_and(|gross| gross.minor.unsigned_abs() < minor.unsigned_abs());
         let expected = kinds::other_sign(kind, minor);
-        expected.filter(|_| kind != LineKind::Payment || !is_eaten)
+        let has_fees = matches!(kind, LineKind::Payment | LineKind::ChargebackReversed);
+        expected.filter(|_| !(has_fees && is_eaten))
     }
 }
 

@@ -108,10 +108,16 @@ impl Braintree {
         if !settled.is_empty() && !code.is_empty() {
             return ("Settlement Amount", settled, code);
         }
+        if !settled.is_empty() && settled != row.get(submitted) {
+            // In whichever currency: it is not the one that was submitted.
+            return ("Settlement Amount", settled, code);
+        }
         let code = self.of(row, &["currency iso code", "presentment currency iso code"]);
         match row.get(submitted) {
             // Declined before it was submitted: nothing moved.
-            "" => ("Amount Submitted For Settlement", "0", code),
+            "" if self.status(row) == EntryStatus::Info => {
+                ("Amount Submitted For Settlement", "0", code)
+            }
             text => ("Amount Submitted For Settlement", text, code),
         }
     }
@@ -237,6 +243,26 @@ mod tests {
     use std::io::Cursor;
 
     use crate::settlement::ledger::{State, inspect};
+
+    #[test]
+    fn what_was_settled_has_an_amount_and_its_currency() {
+        let header = "Transaction ID,Transaction Type,Transaction Status,Currency ISO Code,\
+                      Amount Submitted For Settlement,Settlement Amount,\
+                      Settlement Currency ISO Code";
+        for (row, want) in [
+            ("settled,USD,10.00,9.00,EUR", State::Ok),
+            ("settled,USD,10.00,10.00,", State::Ok),
+            ("settled,USD,10.00,,", State::Ok),
+            ("processor_declined,USD,,,", State::Ok),
+            ("settled,USD,10.00,9.00,", State::Quarantined),
+            ("settled,USD,,,", State::Quarantined),
+            ("submitted_for_settlement,USD,,,", State::Quarantined),
+        ] {
+            let text = format!("{header}\nbt1,sale,{row}\n");
+            let found = inspect(Box::new(Cursor::new(text.into_bytes())), None, None).unwrap();
+            assert_eq!(found.state, want, "{row}");
+        }
+    }
 
     #[test]
     fn an_amount_of_thousands_or_with_a_sign_of_its_own_is_refused() {

@@ -342,6 +342,7 @@ pub fn other_sign(kind: LineKind, minor: i64) -> Option<&'static str> {
         Payment if minor < 0 => Some("money in: it is a payment"),
         Refund if minor > 0 => Some("money out, with a minus: it is a refund"),
         Chargeback if minor > 0 => Some("money out, with a minus: it was charged back"),
+        ChargebackReversed if minor < 0 => Some("money in: a chargeback was taken back"),
         _other => None,
     }
 }
@@ -512,7 +513,7 @@ mod tests {
 
     #[test]
     fn money_that_goes_the_other_way_than_its_kind_is_told() {
-        for (kind, own) in [(Payment, 1), (Refund, -1), (Chargeback, -1)] {
+        for (kind, own) in [(Payment, 1), (Refund, -1), (Chargeback, -1), (ChargebackReversed, 1)] {
             assert_eq!(other_sign(kind, own), None);
             assert_eq!(other_sign(kind, 0), None);
             assert!(other_sign(kind, -own).is_some());

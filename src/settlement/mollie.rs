@@ -103,11 +103,17 @@ impl Mollie {
             let [_, at] = self.settled;
             return Err(Problem::error(row.line, "Settlement amount", expected, row.get(at)));
         }
+        // What Mollie does not settle itself is left out of it, and nothing is added.
+        if of == currency && net.unsigned_abs() > gross.unsigned_abs() {
+            let expected = format!("at most the amount, {}", row.get(self.own_amount()));
+            let [_, at] = self.settled;
+            return Err(Problem::error(row.line, "Settlement amount", expected, row.get(at)));
+        }
         let gives_back = kinds::mollie(row.get(self.id), row.get(self.method))
             .is_some_and(|kind| matches!(kind, LineKind::Refund | LineKind::Chargeback));
-        if gives_back && net > 0 {
+        if (gives_back || self.is_withheld(row)) && net > 0 {
             let found = row.get(self.own_amount());
-            let expected = "money out, with a minus: it gives something back";
+            let expected = "money out, with a minus: it gives something back, or was withheld";
             return Err(Problem::error(row.line, "Amount", expected, found));
         }
         Ok((Moved { gross, of, net, currency }, EntryStatus::Booked))
@@ -123,6 +129,12 @@ impl Mollie {
         let (expected, found) = (format!("{own}, as all of {id}"), moved.currency.code());
         let problem = || Problem::error(row.line, "Settlement currency", expected, found);
         (own != moved.currency).then(problem)
+    }
+
+    /// Whether the row is of fees.
+    fn is_withheld(&self, row: &Row<'_>) -> bool {
+        let text = row.maybe(self.text).to_ascii_lowercase();
+        row.get(self.id).is_empty() && text.starts_with("withheld")
     }
 
     fn own_amount(&self) -> usize {
@@ -147,12 +159,10 @@ impl Mollie {
         if status == EntryStatus::Info {
             return LineKind::Attempt;
         }
-        let id = row.get(self.id);
-        let withheld = row.maybe(self.text).to_ascii_lowercase().starts_with("withheld");
-        match kinds::mollie(id, row.get(self.method)) {
+        match kinds::mollie(row.get(self.id), row.get(self.method)) {
             Some(LineKind::Payment) if net < 0 => LineKind::Adjustment,
             Some(kind) => kind,
-            None if id.is_empty() && withheld && net < 0 => LineKind::Fee,
+            None if self.is_withheld(row) && net < 0 => LineKind::Fee,
             None => LineKind::Adjustment,
         }
     }
@@ -290,6 +300,8 @@ mod tests {
             "2026-10-03,ideal,EUR,20.00,paidout,tr_c,Order,,,",
             "2026-10-03,ideal,EUR,20.00,paidout,tr_c,Order,EUR,\"20,00\",12.2610",
             "2026-10-03,ideal,EUR,20.00,paidout,tr_c,Order,,20.00,12.2610",
+            "2026-10-03,ideal,EUR,20.00,paidout,tr_c,Order,EUR,99.00,12.2610",
+            "2026-10-04,,EUR,2.88,,,Withheld fees M-1,EUR,2.88,12.2610",
             "2026-10-03,ideal,EUR,2.000,paidout,tr_c,Order,EUR,2.000,12.2610",
         ] {
             let found = inspect(source(&format!("{row}\n")), None, None).unwrap();
