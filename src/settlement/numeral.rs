@@ -36,11 +36,12 @@ impl Numerals {
     /// # Errors
     /// As [`Self::read`], and there.
     pub fn read_sure(self, text: &str, currency: Currency) -> Result<i64, Refused> {
+        let minor = self.read(text, currency)?;
         let is_marked = text.contains(char::from(self.decimal));
         if is_marked && currency.exponent() < 3 && decimal_of(text).is_none() {
             return Err(Refused::Ambiguous);
         }
-        self.read(text, currency)
+        Ok(minor)
     }
 
     /// As [`Self::read_sure`], of digits and the decimal mark alone: which way the money went, the

@@ -1381,8 +1381,8 @@ impl Rows {
         Ok(said)
     }
 
-    /// The column of a flag that says that the row was not booked. A balance beside it shows whether
-    /// the row moved.
+    /// The column of a flag that says that the row was not booked. A balance beside it shows
+    /// whether the row moved.
     fn flagged(&self, row: &Row<'_>) -> Option<usize> {
         let is_open = |at: &usize| !self.places.statuses.contains(at);
         let says = |at: &usize| {
