@@ -83,15 +83,16 @@ pub fn run(command: &Command, common: &Common) -> Result<Exit, Failure> {
             findings.iter().for_each(|finding| tell(finding, common));
         }
         Command::Show(options) => {
-            let config = config::load(common.config(), &set_by_variables())?;
+            let config = load(common)?;
             show(&config, options, common);
         }
     }
     Ok(Exit::Ok)
 }
 
+/// The configuration as a run of this environment would go by it.
 fn load(common: &Common) -> Result<Config, Failure> {
-    Ok(config::load(common.config(), &[])?)
+    Ok(config::load(common.config(), &set_by_variables())?)
 }
 
 /// Refuses a search path that no server reads, at its place in the file.

@@ -232,6 +232,14 @@ fn a_variable_of_a_runs_flag_is_shown_where_it_overrides_the_file() {
     }
 }
 
+#[test]
+fn a_variable_that_a_run_would_refuse_is_no_good_configuration() {
+    let (_keep, folder) = folder_with("fine.toml");
+    let said = tieout(&folder, &["config", "check"], &[("TIEOUT_RATE", "fast")]);
+    let is_named = said.contains("TIEOUT_RATE: `fast`: expected 1 to 1000");
+    assert!(said.starts_with("exit 10") && is_named, "{said}");
+}
+
 /// Programs are told what they may count on.
 #[test]
 fn every_field_of_a_good_configuration_is_declared() {

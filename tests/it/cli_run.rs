@@ -671,11 +671,12 @@ async fn what_only_reads_leaves_the_log_of_a_dead_application() {
     let late =
         "insert into charges (id, amount, currency, status) values ('pay_2', 1, 'EUR', 'paid')";
     sqlx::query(late).execute(&mut open).await.unwrap();
-    let (file, log) = (read(""), read("-wal"));
+    let (file, log, index) = (read(""), read("-wal"), read("-shm"));
     open.close().await.unwrap();
     assert!(!place("-wal").exists());
-    std::fs::write(place(""), &file).unwrap();
-    std::fs::write(place("-wal"), &log).unwrap();
+    for (end, bytes) in [("", &file), ("-wal", &log), ("-shm", &index)] {
+        std::fs::write(place(end), bytes).unwrap();
+    }
     for words in READING {
         let ended = shop.tieout(words, &[]);
         let finds = ["config", "doctor"].contains(&words[0]);

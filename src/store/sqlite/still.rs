@@ -66,11 +66,13 @@ impl Still {
 
 /// Whether a file has a log with something in it. Whoever may write and is the last to close such a
 /// file folds the log in, also where its application died and left it: what only reads opens the
-/// file so that it may not.
+/// file so that it may not. Where the log's index is gone it is folded in all the same: an index
+/// made to read the file would stay there, and be of a user whom the application may not be.
 pub(super) fn has_log(path: &Path) -> bool {
     let Ok(path) = fs::canonicalize(path) else { return false };
     let log = fs::metadata(beside(&path, "-wal"));
-    is_with_log(&path) && log.is_ok_and(|log| log.len() > 0)
+    let has_index = beside(&path, "-shm").exists();
+    is_with_log(&path) && has_index && log.is_ok_and(|log| log.len() > 0)
 }
 
 /// A file that cannot be read before somebody else has tidied it up.
