@@ -683,9 +683,8 @@ async fn what_only_reads_leaves_the_log_of_a_dead_application() {
         assert!(finds || ended.code == Some(0), "{words:?}: {}", ended.stderr);
         assert!((read(""), read("-wal")) == (file.clone(), log.clone()), "{words:?}");
     }
-    assert_eq!(shop.tieout(&["explain", "pay_3"], &[]).code, Some(2));
-    let told = shop.tieout(&["explain", "pay_2"], &[]);
-    assert_eq!(told.code, Some(0), "what is in the log alone is read: {}", told.stderr);
+    let told = shop.tieout(&["explain", "pay_2"], &[]).stderr;
+    assert!(told.contains("its status is `paid`"), "what is in the log alone is read: {told}");
     assert_eq!(shop.tieout(&["run"], &[]).code, Some(0));
     assert!(!place("-wal").exists(), "a run is the last to close it");
 }
