@@ -48,9 +48,7 @@ async fn a_commit_that_was_lost_itself_is_not_taken_for_done() {
 /// it. One that is gone altogether is not tried again at every step.
 #[tokio::test]
 async fn a_server_that_went_away_in_the_middle_ends_the_run() {
-    // Who notices first that the server is gone is open: a connection that it had, or a new one.
-    let gone = ["the connection broke", "Connection refused"];
-    for (cut, said) in [(Cut::Silence, ["it says nothing"; 2]), (Cut::Gone, gone)] {
+    for (cut, said) in [(Cut::Silence, "it says nothing"), (Cut::Gone, "the connection broke")] {
         let words = Words { database_more: "connect_timeout = \"2s\"", ..Words::default() };
         let mut shop = shop_with(words, 1..=3).await;
         let direct = shop.server().unwrap().url().to_owned();
@@ -59,8 +57,7 @@ async fn a_server_that_went_away_in_the_middle_ends_the_run() {
         let began = Instant::now();
         let ran = shop.run().await.ended(14);
         assert!(has_cut.load(Ordering::SeqCst), "nothing was cut");
-        let is_said = said.iter().any(|words| ran.stderr.contains(words));
-        assert!(is_said, "{cut:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(said), "{cut:?}: {}", ran.stderr);
         // Not by a limit of the server's, which are minutes.
         assert!(began.elapsed() < Duration::from_secs(60), "{cut:?}: {:?}", began.elapsed());
         for id in 1..=3 {
