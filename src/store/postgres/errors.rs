@@ -130,14 +130,11 @@ fn place(error: &PgDatabaseError) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// All that a pool says of it.
-pub(super) const NONE_FREE: &str = "no connection became free in time";
-
 /// The connection's own failures have no SQLSTATE.
 fn plain(error: &sqlx::Error) -> String {
     match error {
         sqlx::Error::Io(error) => format!("the connection broke: {error}"),
-        sqlx::Error::PoolTimedOut => NONE_FREE.to_owned(),
+        sqlx::Error::PoolTimedOut => "no connection became free in time".to_owned(),
         sqlx::Error::PoolClosed => "the connections are closed".to_owned(),
         other => other.to_string(),
     }

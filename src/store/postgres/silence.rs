@@ -17,7 +17,7 @@ use sqlx::postgres::PgConnection;
 
 use crate::store::error::StoreError;
 use crate::store::postgres::PgStore;
-use crate::store::postgres::errors::{NONE_FREE, answered};
+use crate::store::postgres::errors::answered;
 
 /// So often in a row the server is asked in vain before it is held for gone: a moment without a
 /// connection to spare, or a short break of the network, is none.
@@ -51,10 +51,9 @@ impl PgStore {
             }
             Err(error @ StoreError::Query { code: None, .. }) => {
                 self.doubt.store(true, Ordering::Relaxed);
-                if matches!(&error, StoreError::Query { message, .. } if message == NONE_FREE) {
-                    // That none came is all that the pool says; why it did not is worth more.
-                    self.ask().await?;
-                }
+                // Where the server is gone, that is worth more than how one step came to notice:
+                // its connection broke, or no other came.
+                self.ask().await?;
                 Err(error)
             }
             answer => self.with_asker(answer).await,

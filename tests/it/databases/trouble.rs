@@ -48,7 +48,7 @@ async fn a_commit_that_was_lost_itself_is_not_taken_for_done() {
 /// it. One that is gone altogether is not tried again at every step.
 #[tokio::test]
 async fn a_server_that_went_away_in_the_middle_ends_the_run() {
-    for (cut, said) in [(Cut::Silence, "it says nothing"), (Cut::Gone, "the connection broke")] {
+    for (cut, said) in [(Cut::Silence, "it says nothing"), (Cut::Gone, "cannot be reached")] {
         let words = Words { database_more: "connect_timeout = \"2s\"", ..Words::default() };
         let mut shop = shop_with(words, 1..=3).await;
         let direct = shop.server().unwrap().url().to_owned();
