@@ -119,9 +119,16 @@ pub async fn build<S: Source>(
     let place = Place::begin(root, facts.business_date, run_id)?;
     let mut written = Written { files: Vec::new(), escaped_cells: 0 };
 
-    let mut totals = stream(source, &facts, place.folder(), options, &mut written).await?;
     let shelf = Shelf { source, facts: &facts, folder: place.folder(), options };
-    let booked = shelf.write_matched(&mut totals, &mut written).await?;
+    // The two long passes side by side: each reads, renders and sorts. Each goes to its end, so
+    // that nothing is written any more where the other fails.
+    let (totals, matched) = tokio::join!(
+        Box::pin(stream(source, &facts, place.folder(), options, &mut written)),
+        Box::pin(shelf.matched()),
+    );
+    let (mut totals, (file, booked, sums)) = (totals?, matched?);
+    written.take(file)?;
+    totals.take_in(sums);
     let (ties, files) = shelf.write_inputs(&mut totals, &mut written).await?;
     shelf.write_payouts(&booked, &files, &mut written).await?;
     shelf.write_compared(&mut written).await?;
@@ -335,21 +342,17 @@ impl<S: Source> Shelf<'_, S> {
         written.take(file)
     }
 
-    /// The lines that became rows' own, by row.
-    async fn write_matched(
-        &self,
-        totals: &mut Totals,
-        written: &mut Written,
-    ) -> Result<Booked, ReportError> {
+    /// The lines that became rows' own, by row; the payouts' bookings among them, and their sums.
+    async fn matched(&self) -> Result<(CsvFile, Booked, Totals), ReportError> {
         let matched = Matched {
             facts: Arc::clone(self.facts),
             folder: self.folder.to_path_buf(),
             file: CsvFile::create(self.folder, &MATCHED, self.options.dialect)?,
             booked: Booked::new(),
             by_row: Sorter::new(self.folder, "matched", self.options.sort_budget),
-            totals: std::mem::take(totals),
+            totals: Totals::default(),
         };
-        let done = side_by_side(
+        side_by_side(
             self.folder,
             move |pages| matched.take_all(pages),
             async |to| {
@@ -364,11 +367,8 @@ impl<S: Source> Shelf<'_, S> {
                     }
                 }
             },
-        );
-        let (file, booked, sums) = done.await?;
-        *totals = sums;
-        written.take(file)?;
-        Ok(booked)
+        )
+        .await
     }
 
     /// The payouts of the run's files, and those that it matched a booking of.

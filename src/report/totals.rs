@@ -133,6 +133,30 @@ impl Totals {
         self.add_to_bridge(record, local);
     }
 
+    /// Takes the sums of another pass.
+    pub fn take_in(&mut self, other: Self) {
+        let Self { summary, items, external, withheld, journalled, outcomes, files } = other;
+        grow_all(&mut self.summary, summary);
+        grow_all(&mut self.items, items);
+        grow_all(&mut self.external, external);
+        grow_all(&mut self.journalled, journalled);
+        for (currency, more) in withheld {
+            let count = self.withheld.entry(currency).or_default();
+            *count = count.saturating_add(more);
+        }
+        for (word, more) in outcomes {
+            let count = self.outcomes.entry(word).or_default();
+            *count = count.saturating_add(more);
+        }
+        for (currency, more) in files {
+            let own = self.files.entry(currency).or_default();
+            own.files = own.files.saturating_add(more.files);
+            own.counted = own.counted.plus(more.counted);
+            own.matched = own.matched.plus(more.matched);
+            grow_all(&mut own.items, more.items);
+        }
+    }
+
     /// Takes a line that became a row's.
     pub fn add_matched(&mut self, line: &StoredLine) {
         let sum = Sum { rows: 1, amount_minor: signed(line) };
@@ -489,6 +513,10 @@ fn summary_line(key: &SummaryKey, sum: Sum, facts: &Facts) -> Vec<Cell> {
         amount,
         minor,
     ]
+}
+
+fn grow_all<K: Ord>(sums: &mut BTreeMap<K, Sum>, more: BTreeMap<K, Sum>) {
+    more.into_iter().for_each(|(key, more)| grow(sums, key, more));
 }
 
 fn grow<K: Ord>(sums: &mut BTreeMap<K, Sum>, key: K, more: Sum) {
