@@ -261,7 +261,7 @@ pub const BILLED: &[&str] = &[
 pub const OF_ACCOUNT: &[&str] =
     &["nettobetrag in der währung des kontos", "nettobetrag in kontowährung"];
 
-/// Two banks that say of each row what was agreed and what that moved the account by, each with a
+/// Three banks that say of each row what was agreed and what that moved the account by, each with a
 /// currency: of all names that tell the bank, the last two are those of the account.
 const IN_ACCOUNT: &[&[&str]] = &[
     &[
@@ -283,6 +283,18 @@ const IN_ACCOUNT: &[&[&str]] = &[
         "валюта операции",
         "сумма платежа",
         "валюта платежа",
+    ],
+    &[
+        "date",
+        "transaction type",
+        "description",
+        "original amount",
+        "original currency",
+        "currency rate",
+        "fee amount",
+        "fee currency",
+        "settlement amount",
+        "settlement currency",
     ],
 ];
 

@@ -97,6 +97,22 @@ const INVOICE: Names =
 const ORIGINAL: Names =
     &["reference txn id", "id de referencia de trans", "codice transazione di riferimento"];
 
+/// The column that says of a row which way it moved the balance.
+const IMPACT: Names = &[
+    "balance impact",
+    "auswirkung auf guthaben",
+    "impact sur le solde",
+    "impatto sul saldo",
+    "effect op saldo",
+];
+
+/// Its words for a row that moved nothing.
+const MEMO: [&str; 2] = ["memo", "mémo"];
+
+/// Its words for one that moved money, in or out.
+const MOVES: [&str; 10] =
+    ["credit", "debit", "haben", "soll", "crédit", "débit", "accredito", "addebito", "bij", "af"];
+
 /// Words for what is done; a statement has no column of them.
 const DONE: [&str; 9] = [
     "",
@@ -111,16 +127,47 @@ const DONE: [&str; 9] = [
 ];
 
 /// Words for what is not done yet. Another word says nothing of a balance that stays.
-const PENDING: [&str; 2] = ["pending", "en attente"];
+const PENDING: [&str; 6] =
+    ["pending", "en attente", "ausstehend", "pendiente", "in sospeso", "in behandeling"];
 
 /// Words in the kind of a row that keeps money aside, or lets it go.
-const HOLDS: [&str; 2] = ["hold", "authorization"];
+const HOLDS: [&str; 13] = [
+    "hold",
+    "authorization",
+    "einbehaltung",
+    "autorisierung",
+    "retenue",
+    "blocage",
+    "autorisation",
+    "retención",
+    "autorización",
+    "trattenuta",
+    "blocco",
+    "autorizzazione",
+    "autorisatie",
+];
+
+/// Words in the kind of a row that asks somebody for money.
+const REQUESTS: [&str; 12] = [
+    "request",
+    "invoice",
+    "anforderung",
+    "geldanforderung",
+    "rechnung",
+    "demande",
+    "solicitud",
+    "richiesta",
+    "verzoek",
+    "betaalverzoek",
+    "prośba",
+    "žiadosť",
+];
 
 /// Words in the kind of a row that may take all that a currency held.
 const EMPTIES: [&str; 2] = ["conversion", "withdrawal"];
 
-/// The kind of a row that asks whether money is there: it is never moved by that.
-const AUTHORIZATION: &str = "general authorization";
+/// The kinds of a row that asks whether money is there: it is never moved by that.
+const AUTHORIZATION: [&str; 2] = ["general authorization", "allgemeine autorisierung"];
 
 /// What a balance is for.
 const SHOWN_BY: &str = "a balance behind each row, that shows which of them moved money";
@@ -242,7 +289,11 @@ struct Activity {
 }
 
 fn has_word(kind: &str, words: &[&str]) -> bool {
-    kind.split_whitespace().any(|own| words.iter().any(|word| own.eq_ignore_ascii_case(word)))
+    kind.split_whitespace().any(|own| is_one_of(own, words))
+}
+
+fn is_one_of(text: &str, words: &[&str]) -> bool {
+    words.contains(&text.to_lowercase().as_str())
 }
 
 /// Whether a row's kind says that money is kept aside, or let go.
@@ -281,7 +332,7 @@ impl Activity {
             gross,
             rest,
             balance,
-            impact: layout.column(&["balance impact"]),
+            impact: layout.column(IMPACT),
             id: layout.column(ID),
             kind: layout.column(KIND),
             status: layout.column(STATUS),
@@ -332,14 +383,14 @@ impl Activity {
     }
 
     fn is_done(&self, row: &Row<'_>) -> bool {
-        DONE.contains(&row.maybe(self.status).to_lowercase().as_str())
+        is_one_of(row.maybe(self.status), &DONE)
     }
 
     /// Whether the row's words say that it moved nothing, as a balance does that stays: not where
     /// it may have paid another row, and the balance is that behind both.
     fn is_still(&self, row: &Row<'_>, net: i64) -> bool {
         let kind = row.maybe(self.kind);
-        let is_pending = PENDING.contains(&row.maybe(self.status).to_lowercase().as_str());
+        let is_pending = is_one_of(row.maybe(self.status), &PENDING);
         let is_payment = kinds::paypal_activity(kind, Direction::Credit) == LineKind::Payment;
         is_hold(kind) || is_pending && (net < 0 || is_payment)
     }
@@ -352,7 +403,7 @@ impl Activity {
         currency: Currency,
         out: &mut Out,
     ) -> Result<bool, Problem> {
-        let is_memo = row.maybe(self.impact).eq_ignore_ascii_case("memo");
+        let is_memo = is_one_of(row.maybe(self.impact), &MEMO);
         if row.get(self.balance).is_empty() || is_memo {
             let is_done = self.is_done(row) && !is_memo && !is_hold(row.maybe(self.kind));
             self.unshown = self.unshown.or((is_done && net != 0).then_some(row.line));
@@ -379,7 +430,7 @@ impl Activity {
     /// Whether the first row of a currency moved its net. No balance before it shows that, and its
     /// words must; nor what a fee took that is not told, unless the account held nothing. A payment
     /// in a further currency that leaves nothing is one whose conversion is not in the file, or has
-    /// the balance behind both.
+    /// the balance behind both. Who only asked for money has moved none.
     fn first_moved(
         &self,
         row: &Row<'_>,
@@ -387,7 +438,13 @@ impl Activity {
         currency: Currency,
     ) -> Result<bool, Problem> {
         let kind = row.maybe(self.kind);
-        let is_asked = kind.eq_ignore_ascii_case(AUTHORIZATION);
+        let impact = row.maybe(self.impact);
+        let is_told = is_one_of(impact, &MOVES);
+        if !impact.is_empty() && !is_told {
+            let expected = format!("the way that the first row of {currency} moved it");
+            return Err(Problem::error(row.line, "impact on the balance", expected, impact));
+        }
+        let is_asked = is_one_of(kind, &AUTHORIZATION);
         let is_from_nil = net == balance;
         if is_asked && (net == 0 || !is_from_nil) {
             return Ok(false);
@@ -398,7 +455,8 @@ impl Activity {
         }
         let is_further = self.balances.len() > 1;
         let is_drained = is_further && net < 0 && balance == 0 && !has_word(kind, &EMPTIES);
-        let is_open = is_drained || is_hold(kind) || self.rest.is_none();
+        let is_requested = has_word(kind, &REQUESTS) && !is_told;
+        let is_open = is_drained || is_requested || is_hold(kind) || self.rest.is_none();
         if is_asked || !is_from_nil && is_open {
             let expected = format!("one that shows what the first row of {currency} moved");
             return Err(Problem::error(row.line, "balance", expected, row.get(self.balance)));
@@ -635,6 +693,74 @@ mod tests {
             );
             assert_eq!(sums(rows), (101_123, 7_650), "{names}");
         }
+    }
+
+    const GERMAN: &str = "Datum;Uhrzeit;Zeitzone;Name;Typ;Status;Währung;Brutto;Gebühr;Netto;\
+                          Transaktionscode;Guthaben";
+
+    /// A German row: its kind, status, net, balance behind it and impact on the balance.
+    fn german(id: u32, [kind, status, net, balance, impact]: [&str; 5]) -> String {
+        format!(
+            "13.10.2026;10:00:00;CET;A;{kind};{status};EUR;{net};0,00;{net};T{id};{balance}\
+             {impact}\n"
+        )
+    }
+
+    #[test]
+    fn a_memo_is_one_in_every_language_wherever_it_stands() {
+        let memo = german(1, ["Anforderung gesendet", "Abgeschlossen", "16,67", "1,28", ";Memo"]);
+        let paid = german(2, ["Allgemeine Zahlung", "Abgeschlossen", "-1,00", "0,28", ";Soll"]);
+        for column in [
+            "Auswirkung auf Guthaben",
+            "Impact sur le solde",
+            "Impatto sul saldo",
+            "Effect op saldo",
+            "Balance Impact",
+        ] {
+            for rows in [[&memo, &paid], [&paid, &memo]] {
+                let rows = rows.map(String::as_str).concat();
+                assert_eq!(sums(format!("{GERMAN};{column}\n{rows}")), (0, 100), "{column}");
+            }
+        }
+        // A word that is not known shows nothing of a first row.
+        let text = format!("{GERMAN};Effect op saldo\n{}", memo.replace("Memo", "Nota"));
+        assert_eq!(look(text).state, State::Quarantined);
+    }
+
+    #[test]
+    fn a_first_row_that_asks_or_holds_shows_nothing_in_any_language() {
+        let paid = german(2, ["Allgemeine Zahlung", "Abgeschlossen", "-1,00", "0,28", ""]);
+        let after = |kind| {
+            let first = german(1, [kind, "Abgeschlossen", "-16,67", "1,28", ""]);
+            format!("{GERMAN}\n{first}{paid}")
+        };
+        for kind in [
+            "Anforderung gesendet",
+            "Rechnung gesendet",
+            "Request Sent",
+            "Richiesta di denaro inviata",
+            "Einbehaltung für offene Autorisierung",
+            "Blocco del conto",
+        ] {
+            assert_eq!(look(after(kind)).state, State::Quarantined, "{kind}");
+        }
+        assert_eq!(sums(after("Allgemeine Zahlung")), (0, 1_767));
+        assert_eq!(sums(after("Allgemeine Autorisierung")), (0, 100), "it never moved any");
+    }
+
+    #[test]
+    fn holds_and_what_is_pending_leave_a_german_balance_as_it_was() {
+        let text = format!(
+            "{GERMAN}\n{}{}{}{}",
+            german(1, ["Handyzahlung", "Abgeschlossen", "20,00", "20,00", ""]),
+            german(2, ["Einbehaltung für Kauf", "Abgeschlossen", "-5,00", "20,00", ""]),
+            german(3, ["Handyzahlung", "Ausstehend", "-7,00", "20,00", ""]),
+            german(4, ["Handyzahlung", "Abgeschlossen", "-8,00", "12,00", ""]),
+        );
+        assert_eq!(sums(text), (2_000, 800));
+        let done = german(3, ["Handyzahlung", "Abgeschlossen", "-7,00", "20,00", ""]);
+        let first = german(1, ["Handyzahlung", "Abgeschlossen", "20,00", "20,00", ""]);
+        assert_eq!(look(format!("{GERMAN}\n{first}{done}")).state, State::Quarantined);
     }
 
     const FULL: &str = "Date,Time,TimeZone,Name,Type,Status,Currency,Amount,Fees,Total,\
