@@ -149,6 +149,21 @@ impl Chain {
         orders.0 && older || orders.1 && newer
     }
 
+    /// The lines of rows with a balance whose amount may be in no equation: the oldest, and where
+    /// the order of the rows is open, the first and the last. None where the account held nothing
+    /// before it, as a new one does.
+    pub fn open_ends(&self) -> [Option<u64>; 2] {
+        if self.begins_at_nil() {
+            return [None; 2];
+        }
+        let line = |known: Option<Known>| known.map(|known| known.line);
+        match self.orders() {
+            (true, false) => [line(self.first), None],
+            (false, true) => [None, line(self.last)],
+            _both => [line(self.first), line(self.last)],
+        }
+    }
+
     /// A row whose amount is in no equation of balances: before the first of them in time, or after
     /// the last. None where the account held nothing before it, as a new one does.
     pub fn unproven(&self) -> Option<OfKind> {

@@ -637,9 +637,16 @@ impl Inference<'_> {
         let tells = |at: usize| {
             self.values(at).next().is_none() || self.values(at).any(|value| known(at, value))
         };
-        let telling: Vec<usize> = all.iter().copied().filter(|at| tells(*at)).collect();
+        let mut telling: Vec<usize> = all.iter().copied().filter(|at| tells(*at)).collect();
+        if telling.is_empty() != all.is_empty() {
+            return None;
+        }
+        let others = self.layout.names.iter().enumerate();
+        let others = others.filter(|(at, name)| !all.contains(at) && words::may_be_status(name));
+        let says = |at: &usize| self.values(*at).any(|value| known(*at, value));
+        telling.extend(others.map(|(at, _)| at).filter(says));
         let sure = telling.iter().all(|at| self.values(*at).all(|value| known(*at, value)));
-        (sure && telling.is_empty() == all.is_empty()).then_some(telling)
+        sure.then_some(telling)
     }
 
     /// Whether nothing in a row says that it was not booked.
@@ -1246,6 +1253,88 @@ mod tests {
 
     fn ok(code: &str, credits: i128, debits: i128) -> (State, Vec<(String, i128, i128)>) {
         (State::Ok, vec![(code.to_owned(), credits, debits)])
+    }
+
+    #[test]
+    fn a_column_that_is_called_like_a_status_is_one_where_its_words_are_known() {
+        let text = |name: &str, last: &str| {
+            format!(
+                "Datum;Text;Betrag;Währung;{name}\n13.09.2026;a;-10,00;EUR;Gebucht\n\
+                 14.09.2026;b;25,00;EUR;Gebucht\n15.09.2026;c;-30,00;EUR;{last}\n"
+            )
+        };
+        for name in ["Transaktionsstatus", "Status operacji", "Stato operazione", "Order state"] {
+            assert_eq!(sums(&text(name, "Gebucht")), ok("EUR", 2_500, 4_000), "{name}");
+            assert_eq!(sums(&text(name, "Vorgemerkt")), ok("EUR", 2_500, 1_000), "{name}");
+            for word in ["in Prüfung", "w realizacji", "Autorizzato", "unheard of"] {
+                assert_ne!(sums(&text(name, word)).0, State::Ok, "{name}: {word}");
+            }
+        }
+        // Of an account, and without a word that is known, it says nothing of a row.
+        assert_eq!(sums(&text("Account status", "other")), ok("EUR", 2_500, 4_000));
+        let plain = text("Order status", "other").replace("Gebucht", "one");
+        assert_eq!(sums(&plain), ok("EUR", 2_500, 4_000));
+    }
+
+    #[test]
+    fn a_text_that_is_all_a_word_for_what_is_to_come_is_none_of_a_booked_row() {
+        let text = |what: &str, balances: [&str; 2]| {
+            let [first, second] = balances;
+            let column = if first.is_empty() { "" } else { ";Saldo" };
+            format!(
+                "Datum;Verwendungszweck;Betrag;Währung{column}\n\
+                 13.09.2026;a;-10,00;EUR{first}\n14.09.2026;{what};25,00;EUR{second}\n"
+            )
+        };
+        for word in ["Vorgemerkt", "PENDING", "Declined", "Umsatz vorgemerkt"] {
+            assert_eq!(sums(&text(word, ["", ""])).0, State::Quarantined, "{word}");
+            let proven = text(word, [";90,00", ";115,00"]);
+            assert_eq!(sums(&proven), ok("EUR", 2_500, 1_000), "a balance proves it: {word}");
+        }
+        let within = text("Pending order 17", ["", ""]);
+        assert_eq!(sums(&within), ok("EUR", 2_500, 1_000), "what a payer wrote");
+    }
+
+    #[test]
+    fn a_balance_that_is_told_as_an_amount_beside_none_is_no_movement() {
+        for word in
+            ["Opening balance", "Saldovortrag", "Saldo otwarcia", "Total", "Solde d'ouverture"]
+        {
+            let text = format!(
+                "Datum;Text;Betrag;Währung;Saldo\n01.09.2026;{word};1000,00;EUR;\n\
+                 02.09.2026;a;-20,00;EUR;980,00\n03.09.2026;b;-30,00;EUR;950,00\n"
+            );
+            assert_eq!(sums(&text).0, State::Quarantined, "{word}");
+        }
+    }
+
+    #[test]
+    fn no_balance_excuses_a_flag_of_the_oldest_row() {
+        let text = |column: &str, flags: [&str; 3]| {
+            let rows = [("13.09.2026", "-10,00", "90,00"), ("14.09.2026", "-20,00", "70,00")];
+            let rows = rows.into_iter().chain([("15.09.2026", "5,00", "75,00")]);
+            let rows = rows.zip(flags).map(|((day, amount, balance), flag)| {
+                format!("{day};a;{amount};EUR;{balance};{flag}\n")
+            });
+            let rows: Vec<String> = rows.collect();
+            let head = format!("Datum;Text;Betrag;Währung;Saldo;{column}\n");
+            let newest_first: String = rows.iter().rev().map(String::as_str).collect();
+            [format!("{head}{}", rows.concat()), format!("{head}{newest_first}")]
+        };
+        for (column, no, yes) in
+            [("Storniert", "nein", "ja"), ("Is pending", "no", "yes"), ("Note", "", "Erstattet")]
+        {
+            for rows in text(column, [no, yes, no]) {
+                assert_eq!(sums(&rows), ok("EUR", 500, 3_000), "the balance proves it: {rows}");
+            }
+            for rows in text(column, [yes, no, no]) {
+                assert_eq!(sums(&rows).0, State::Quarantined, "{rows}");
+                // An account that held nothing before it.
+                let new = rows.replace("90,00", "-10,00").replace("70,00", "-30,00");
+                let new = new.replace("75,00", "-25,00");
+                assert_eq!(sums(&new), ok("EUR", 500, 3_000), "{new}");
+            }
+        }
     }
 
     #[test]

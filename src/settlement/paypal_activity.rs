@@ -104,6 +104,7 @@ const IMPACT: Names = &[
     "impact sur le solde",
     "impatto sul saldo",
     "effect op saldo",
+    "wpływ na saldo",
 ];
 
 /// Its words for a row that moved nothing.
@@ -131,12 +132,19 @@ const PENDING: [&str; 6] =
     ["pending", "en attente", "ausstehend", "pendiente", "in sospeso", "in behandeling"];
 
 /// Words in the kind of a row that keeps money aside, or lets it go.
-const HOLDS: [&str; 13] = [
+const HOLDS: [&str; 21] = [
     "hold",
     "authorization",
+    "preauthorization",
+    "reauthorization",
+    "release",
+    "void",
+    "order",
+    "einbehalt",
     "einbehaltung",
     "autorisierung",
     "retenue",
+    "suspension",
     "blocage",
     "autorisation",
     "retención",
@@ -145,6 +153,7 @@ const HOLDS: [&str; 13] = [
     "blocco",
     "autorizzazione",
     "autorisatie",
+    "reservering",
 ];
 
 /// Words in the kind of a row that asks somebody for money.
@@ -289,7 +298,7 @@ struct Activity {
 }
 
 fn has_word(kind: &str, words: &[&str]) -> bool {
-    kind.split_whitespace().any(|own| is_one_of(own, words))
+    kind.split(|c: char| !c.is_alphabetic()).any(|own| is_one_of(own, words))
 }
 
 fn is_one_of(text: &str, words: &[&str]) -> bool {
@@ -715,6 +724,7 @@ mod tests {
             "Impact sur le solde",
             "Impatto sul saldo",
             "Effect op saldo",
+            "Wpływ na saldo",
             "Balance Impact",
         ] {
             for rows in [[&memo, &paid], [&paid, &memo]] {
@@ -741,6 +751,9 @@ mod tests {
             "Richiesta di denaro inviata",
             "Einbehaltung für offene Autorisierung",
             "Blocco del conto",
+            "Annulation de suspension de compte standard",
+            "Payment Release",
+            "Account hold, temporary",
         ] {
             assert_eq!(look(after(kind)).state, State::Quarantined, "{kind}");
         }

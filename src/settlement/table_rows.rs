@@ -265,6 +265,9 @@ struct Followed {
     unproven: bool,
     /// What the account held before all of it is told.
     opened: bool,
+    /// The first and the last row beside which words say that it was not booked, or came back,
+    /// and a balance that may prove otherwise.
+    excused: [Option<Problem>; 2],
 }
 
 /// Rows of a statement that tell a balance or a sum. They are passed over where what moved is what
@@ -865,7 +868,7 @@ impl Rows {
     /// What a row says that tells a balance or a sum, where nobody described the file and no
     /// balance proves what moved.
     fn stand(&self, row: &Row<'_>) -> Option<String> {
-        let is_open = self.table.recognised && self.places.balance.is_none();
+        let is_open = self.table.recognised && row.maybe(self.places.balance).is_empty();
         is_open.then(|| self.told_stand(row)).flatten().filter(|text| !self.is_paid(row, text))
     }
 
@@ -951,6 +954,7 @@ impl Rows {
                 statements: 0,
                 unproven: false,
                 opened: false,
+                excused: [None, None],
             };
             let followed = self.followed.entry(open.clone()).or_insert_with(new);
             followed.statements = followed.statements.saturating_add(1);
@@ -1073,6 +1077,37 @@ impl Rows {
         let in_turns = |own: &&Followed| own.statements > 1 && own.unproven;
         let broken = self.followed.values().filter(in_turns).filter_map(|own| own.chain.problem());
         broken.for_each(|problem| out.push(problem));
+        for own in self.followed.values().filter(|own| !own.opened) {
+            let ends = own.chain.open_ends();
+            let is_open = |problem: &&Problem| ends.contains(&Some(problem.line));
+            let [first, last] = own.excused.each_ref().map(Option::as_ref);
+            let last = last.filter(|last| first.is_none_or(|first| first.line != last.line));
+            out.extend(first.into_iter().chain(last).filter(is_open).cloned());
+        }
+    }
+
+    /// Keeps what a row says of itself that its balance may prove wrong, until it did.
+    fn note_excused(&mut self, row: &Row<'_>) {
+        let Some(problem) = self.excused(row) else { return };
+        let followed = self.open.as_ref().and_then(|open| self.followed.get_mut(open));
+        if let Some(Followed { excused: [first, last], .. }) = followed {
+            *last = Some(problem.clone());
+            first.get_or_insert(problem);
+        }
+    }
+
+    /// What says of a row with a balance that it was not booked, or came back.
+    fn excused(&self, row: &Row<'_>) -> Option<Problem> {
+        let balance = row.maybe(self.places.balance);
+        if !self.table.recognised || balance.is_empty() {
+            return None;
+        }
+        let is_other =
+            |at: &usize| !self.places.statuses.contains(at) && !self.places.tags.contains(at);
+        let mut columns = (0..row.width()).filter(is_other);
+        let at = self.flag(row).or_else(|| columns.find(|at| words::came_back(row.get(*at))))?;
+        let expected = "rows that were booked; describe this file as a [[format]]";
+        Some(Problem::error(row.line, self.name(at), expected, row.get(at)))
     }
 
     fn end_statement(&mut self, line: u64, out: &mut Out) {
@@ -1363,8 +1398,16 @@ impl Rows {
             let expected = "rows that were booked; describe this file as a [[format]]";
             return Err(Problem::error(row.line, self.name(at), expected, row.get(at)));
         }
+        let has_proof = !row.maybe(places.balance).is_empty() || !places.statuses.is_empty();
         for at in (0..row.width()).filter(|at| !places.statuses.contains(at)) {
-            if places.tags.contains(&at) || !words::is_doubtful(row.get(at)) {
+            // A text or a reference that is such a word and nothing else tells of the row as well,
+            // but for what shops and people are called.
+            let is_text = places.tags.contains(&at);
+            let is_told = match is_text {
+                true => !has_proof && words::unbooked(row.get(at)).is_some(),
+                false => words::is_doubtful(row.get(at)),
+            };
+            if !is_told {
                 continue;
             }
             // The balance beside it shows whether the row moved.
@@ -1381,16 +1424,19 @@ impl Rows {
         Ok(said)
     }
 
-    /// The column of a flag that says that the row was not booked. A balance beside it shows
-    /// whether the row moved.
+    /// The column of a flag that says that the row was not booked, without a balance beside it that
+    /// shows whether the row moved.
     fn flagged(&self, row: &Row<'_>) -> Option<usize> {
+        self.flag(row).filter(|_| row.maybe(self.places.balance).is_empty())
+    }
+
+    fn flag(&self, row: &Row<'_>) -> Option<usize> {
         let is_open = |at: &usize| !self.places.statuses.contains(at);
         let says = |at: &usize| {
             let name = self.layout.names.get(*at).map_or("", String::as_str);
             words::flags_unbooked(name, row.get(*at))
         };
-        let mut flags = self.flags.iter().copied().filter(is_open).filter(says);
-        flags.next().filter(|_| row.maybe(self.places.balance).is_empty())
+        self.flags.iter().copied().filter(is_open).find(says)
     }
 
     /// Whether a word for what was not booked is of the row: where its day would stand, and where
@@ -1763,6 +1809,7 @@ impl Report for Rows {
         let kind = self.kind(row, minor);
         let has_fee = self.has_fee(row, of);
         self.follow(row.line, (minor, kind, has_fee), known, booked_on);
+        self.note_excused(row);
         let is_proven = self.chain.as_ref().is_some_and(Chain::proves_last);
         let cut = cut.filter(|_| !(is_proven && matches!(last, Last::Money(_))));
         cut.into_iter().for_each(|problem| out.push(problem));
