@@ -1277,25 +1277,6 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_all_a_word_for_what_is_to_come_is_none_of_a_booked_row() {
-        let text = |what: &str, balances: [&str; 2]| {
-            let [first, second] = balances;
-            let column = if first.is_empty() { "" } else { ";Saldo" };
-            format!(
-                "Datum;Verwendungszweck;Betrag;Währung{column}\n\
-                 13.09.2026;a;-10,00;EUR{first}\n14.09.2026;{what};25,00;EUR{second}\n"
-            )
-        };
-        for word in ["Vorgemerkt", "PENDING", "Declined", "Umsatz vorgemerkt"] {
-            assert_eq!(sums(&text(word, ["", ""])).0, State::Quarantined, "{word}");
-            let proven = text(word, [";90,00", ";115,00"]);
-            assert_eq!(sums(&proven), ok("EUR", 2_500, 1_000), "a balance proves it: {word}");
-        }
-        let within = text("Pending order 17", ["", ""]);
-        assert_eq!(sums(&within), ok("EUR", 2_500, 1_000), "what a payer wrote");
-    }
-
-    #[test]
     fn a_balance_that_is_told_as_an_amount_beside_none_is_no_movement() {
         for word in
             ["Opening balance", "Saldovortrag", "Saldo otwarcia", "Total", "Solde d'ouverture"]

@@ -4,6 +4,9 @@
 //! Turkish.
 //! A catalogue; only names that mean one thing.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 use regex::Regex;
 
 use crate::model::money::Currency;
@@ -2787,10 +2790,13 @@ const CAME_BACK: &[&str] = &[
     "palautettu",
 ];
 
+/// Both, as fields of every row are looked up among them.
+static NOT_SURE: LazyLock<HashSet<&str>> =
+    LazyLock::new(|| [DOUBTFUL, CAME_BACK].into_iter().flatten().copied().collect());
+
 /// Whether a field says that a row was not booked, or may not have been, and nothing else.
 pub fn is_doubtful(field: &str) -> bool {
-    let known = |word: &str| DOUBTFUL.contains(&word) || CAME_BACK.contains(&word);
-    is_word(field) && (unbooked(field).is_some() || known(&normal(field)))
+    is_word(field) && (unbooked(field).is_some() || NOT_SURE.contains(normal(field).as_str()))
 }
 
 /// Whether a field says that money came back, and nothing else.

@@ -1398,16 +1398,8 @@ impl Rows {
             let expected = "rows that were booked; describe this file as a [[format]]";
             return Err(Problem::error(row.line, self.name(at), expected, row.get(at)));
         }
-        let has_proof = !row.maybe(places.balance).is_empty() || !places.statuses.is_empty();
         for at in (0..row.width()).filter(|at| !places.statuses.contains(at)) {
-            // A text or a reference that is such a word and nothing else tells of the row as well,
-            // but for what shops and people are called.
-            let is_text = places.tags.contains(&at);
-            let is_told = match is_text {
-                true => !has_proof && words::unbooked(row.get(at)).is_some(),
-                false => words::is_doubtful(row.get(at)),
-            };
-            if !is_told {
+            if places.tags.contains(&at) || !words::is_doubtful(row.get(at)) {
                 continue;
             }
             // The balance beside it shows whether the row moved.
