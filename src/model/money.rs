@@ -3,6 +3,7 @@
 //! Never a float and never rounded: an amount finer than its currency is refused, not cut.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +50,34 @@ const WITHDRAWN: [(&str, u32); 33] = [
     ("BGL", 2),
 ];
 
+/// Codes that were looked up last, each with its exponent: the list is a long chain of comparisons,
+/// and a file of a million amounts asks it two million times of the same one or two.
+static LOOKED_UP: [AtomicU32; 8] = [const { AtomicU32::new(0) }; 8];
+
+/// A code and a number of decimals, as [`LOOKED_UP`] keeps them.
+fn packed([a, b, c]: [u8; 3], exponent: u8) -> u32 {
+    u32::from_be_bytes([exponent, a, b, c])
+}
+
+fn slot([a, b, c]: [u8; 3]) -> Option<&'static AtomicU32> {
+    LOOKED_UP.get(usize::from((a ^ b ^ c) & 7))
+}
+
+/// The exponent of an upper-case code of ISO 4217's list that has one.
+fn listed(code: [u8; 3]) -> Option<u32> {
+    let kept = slot(code).map_or(0, |slot| slot.load(Ordering::Relaxed));
+    let [exponent, ..] = kept.to_be_bytes();
+    if kept == packed(code, exponent) {
+        return Some(u32::from(exponent));
+    }
+    let text = std::str::from_utf8(&code).ok()?;
+    let exponent = u8::try_from(iso_currency::Currency::from_code(text)?.exponent()?).ok()?;
+    if let Some(slot) = slot(code) {
+        slot.store(packed(code, exponent), Ordering::Relaxed);
+    }
+    Some(u32::from(exponent))
+}
+
 /// The text is not a code of the ISO 4217 list that has an exponent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an ISO 4217 currency code")]
@@ -60,12 +89,10 @@ impl Currency {
 
     /// Reads a code in either case; surrounding blanks (char(n) columns) are ignored.
     pub fn parse(text: &str) -> Result<Self, UnknownCurrency> {
-        let upper = text.trim().to_ascii_uppercase();
-        let known = iso_currency::Currency::from_code(&upper).filter(|c| c.exponent().is_some());
-        match (known, <[u8; 3]>::try_from(upper.as_bytes())) {
-            (Some(_), Ok(code)) => Ok(Self(code)),
-            (None, _) | (_, Err(_)) => Err(UnknownCurrency(text.to_owned())),
-        }
+        let code = <[u8; 3]>::try_from(text.trim().as_bytes()).ok();
+        let code = code.map(|code| code.map(|byte| byte.to_ascii_uppercase()));
+        let known = code.filter(|code| listed(*code).is_some());
+        known.map(Self).ok_or_else(|| UnknownCurrency(text.to_owned()))
     }
 
     /// As [`Self::parse`], and also the currencies of old statements that ISO 4217 has withdrawn.
@@ -88,9 +115,7 @@ impl Currency {
 
     /// How many decimals a minor unit is: JPY 0, EUR 2, BHD 3.
     pub fn exponent(&self) -> u32 {
-        iso_currency::Currency::from_code(self.code())
-            .and_then(|c| c.exponent())
-            .map(u32::from)
+        listed(self.0)
             .or_else(|| WITHDRAWN.iter().find(|(code, _)| *code == self.code()).map(|(_, n)| *n))
             .unwrap_or(2)
     }

@@ -4,7 +4,7 @@
 //! Turkish.
 //! A catalogue; only names that mean one thing.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -1684,6 +1684,15 @@ pub const BOUGHT_ON: &str = "purchase date";
 /// A status by its name that holds the day of it, in the file of a card.
 pub const BOOKED_ON: &str = "booked";
 
+/// [`STANDS`] by their first words, as texts of every row are held against them.
+static STANDS_BY_WORD: LazyLock<HashMap<&str, Vec<&str>>> = LazyLock::new(|| {
+    let mut by_word: HashMap<&str, Vec<&str>> = HashMap::new();
+    for stand in STANDS {
+        by_word.entry(stand.split(' ').next().unwrap_or(stand)).or_default().push(stand);
+    }
+    by_word
+});
+
 /// Whether a text, as [`normal`] makes it, is one of [`STANDS`], alone or with its day, or another
 /// name of a balance or a sum.
 pub fn is_stand(text: &str) -> bool {
@@ -1691,7 +1700,9 @@ pub fn is_stand(text: &str) -> bool {
         let next = rest.split(' ').next().unwrap_or_default();
         STANDS_AT.contains(&next) || next.starts_with(|c: char| c.is_ascii_digit())
     };
-    let is_known = STANDS.iter().any(|word| match text.strip_prefix(*word) {
+    let first = text.split(' ').next().unwrap_or_default();
+    let mut known = STANDS_BY_WORD.get(first).into_iter().flatten();
+    let is_known = known.any(|word| match text.strip_prefix(*word) {
         Some("") => true,
         Some(rest) => rest.strip_prefix(' ').is_some_and(is_at),
         None => false,
@@ -2790,13 +2801,14 @@ const CAME_BACK: &[&str] = &[
     "palautettu",
 ];
 
-/// Both, as fields of every row are looked up among them.
-static NOT_SURE: LazyLock<HashSet<&str>> =
-    LazyLock::new(|| [DOUBTFUL, CAME_BACK].into_iter().flatten().copied().collect());
+/// All of these, as fields of every row are looked up among them.
+static NOT_SURE: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+    [PENDING, CALLED_OFF, DOUBTFUL, CAME_BACK].into_iter().flatten().copied().collect()
+});
 
 /// Whether a field says that a row was not booked, or may not have been, and nothing else.
 pub fn is_doubtful(field: &str) -> bool {
-    is_word(field) && (unbooked(field).is_some() || NOT_SURE.contains(normal(field).as_str()))
+    is_word(field) && NOT_SURE.contains(normal(field).as_str())
 }
 
 /// Whether a field says that money came back, and nothing else.
@@ -2812,7 +2824,7 @@ fn is_word(field: &str) -> bool {
 /// What a field says that is a word for what was not booked, and nothing else.
 pub fn unbooked(field: &str) -> Option<EntryStatus> {
     // Longer than any of them, or a figure: most fields are.
-    if field.is_empty() || field.len() > 40 || field.bytes().any(|b| b.is_ascii_digit()) {
+    if !is_word(field) {
         return None;
     }
     let field = normal(field);

@@ -225,6 +225,11 @@ impl Camt {
     }
 
     fn opened(&mut self) {
+        let name = self.xml.path().get(self.xml.above()..).unwrap_or_default();
+        // Nothing else within an entry is known by its beginning.
+        if self.entry.is_some() && !matches!(name, "/TxDtls" | "/NtryDtls") {
+            return;
+        }
         let path = self.xml.take_path();
         self.open_at(&path);
         self.xml.put_path(path);
@@ -238,20 +243,21 @@ impl Camt {
     }
 
     fn open_at(&mut self, path: &str) {
-        let (line, byte) = (self.xml.line(), self.xml.byte());
-        let (before, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let (before, name) = path.split_at_checked(self.xml.above()).unwrap_or(("", path));
+        let name = name.strip_prefix('/').unwrap_or(name);
         if let Some(entry) = &mut self.entry {
             match name {
                 "TxDtls" if self.detail.is_none() => {
                     if entry.raw.is_empty() {
                         entry.raw = self.xml.take_raw();
                     }
+                    let (line, byte) = (self.xml.line(), self.xml.byte());
                     self.detail = Some(Detail { at: path.len(), line, byte, ..Detail::default() });
                 }
                 "NtryDtls" => {
                     entry.payments = None;
                     entry.in_block = 0;
-                    entry.blocks.begin(line);
+                    entry.blocks.begin(self.xml.line());
                 }
                 _other => {}
             }
@@ -259,9 +265,11 @@ impl Camt {
         }
         match &mut self.statement {
             Some(open) if before.len() == open.at && name == "Ntry" => {
-                self.begin_entry(path.len(), line, byte);
+                self.begin_entry(path.len());
             }
-            Some(open) if before.len() == open.at && name == "Bal" => open.balances.begin(line),
+            Some(open) if before.len() == open.at && name == "Bal" => {
+                open.balances.begin(self.xml.line());
+            }
             Some(_open) => {}
             None => {
                 let message = before.rsplit('/').next().unwrap_or_default();
@@ -270,7 +278,7 @@ impl Camt {
                     *part == name && message.trim_end_matches(version_suffix).starts_with(element)
                 });
                 if let Some((_, _, finality)) = found {
-                    self.begin_statement(path.len(), line, finality);
+                    self.begin_statement(path.len(), finality);
                 } else if MESSAGES.iter().any(|(element, _, _)| name.starts_with(element)) {
                     self.messages = self.messages.saturating_add(1);
                     self.page = None;
@@ -279,7 +287,8 @@ impl Camt {
         }
     }
 
-    fn begin_statement(&mut self, at: usize, line: u64, finality: Finality) {
+    fn begin_statement(&mut self, at: usize, finality: Finality) {
+        let line = self.xml.line();
         self.statements = self.statements.saturating_add(1);
         self.statement = Some(Open {
             at,
@@ -290,8 +299,9 @@ impl Camt {
         });
     }
 
-    fn begin_entry(&mut self, at: usize, line: u64, byte: u64) {
+    fn begin_entry(&mut self, at: usize) {
         self.tell_statement();
+        let (line, byte) = (self.xml.line(), self.xml.byte());
         self.entry = Some(OpenEntry { at, line, byte, itemised: true, ..OpenEntry::default() });
     }
 
@@ -305,42 +315,44 @@ impl Camt {
     }
 
     fn closed(&mut self) {
+        // Nearly every element is a leaf of one of these: for it nothing has to be moved.
+        if let Some(detail) = &mut self.detail {
+            let leaf = below(self.xml.path(), detail.at);
+            if !leaf.is_empty() {
+                detail.leaf(leaf, &self.xml);
+                return;
+            }
+        } else if let Some(entry) = &mut self.entry {
+            let leaf = below(self.xml.path(), entry.at);
+            if !leaf.is_empty() && leaf != "NtryDtls" {
+                let account = || self.statement.as_ref().and_then(|open| open.head.currency());
+                entry.leaf(leaf, &self.xml, account);
+                return;
+            }
+        }
         let path = self.xml.take_path();
         self.close_at(&path);
         self.xml.put_path(path);
     }
 
     fn close_at(&mut self, path: &str) {
-        let line = self.xml.line();
         if let Some(detail) = &mut self.detail {
-            match below(path, detail.at) {
-                "" => {
-                    detail.raw = self.xml.take_raw();
-                    self.end_detail();
-                }
-                leaf => detail.leaf(leaf, &self.xml, line),
-            }
+            detail.raw = self.xml.take_raw();
+            self.end_detail();
         } else if let Some(entry) = &mut self.entry {
-            match below(path, entry.at) {
-                "" => {
-                    if entry.raw.is_empty() {
-                        entry.raw = self.xml.take_raw();
-                    }
-                    self.end_entry();
+            if below(path, entry.at).is_empty() {
+                if entry.raw.is_empty() {
+                    entry.raw = self.xml.take_raw();
                 }
-                "NtryDtls" => {
-                    self.end_block();
-                    self.count_block();
-                }
-                leaf => {
-                    let account = self.statement.as_ref().and_then(|open| open.head.currency());
-                    entry.leaf(leaf, &self.xml, line, account);
-                }
+                self.end_entry();
+            } else {
+                self.end_block();
+                self.count_block();
             }
         } else if let Some(open) = &mut self.statement {
             let leaf = below(path, open.at);
             if leaf.is_empty() {
-                self.end_statement(line);
+                self.end_statement(self.xml.line());
             } else if leaf == "Bal" {
                 if let Some(problem) = open.balances.end(open.head.currency()) {
                     self.problem(problem);
@@ -348,7 +360,7 @@ impl Camt {
             } else if let Some(leaf) = leaf.strip_prefix("Bal/") {
                 open.balances.leaf(leaf, &self.xml);
             } else if let Some(leaf) = leaf.strip_prefix("TxsSummry/") {
-                open.summary.leaf(leaf, self.xml.text(), line);
+                open.summary.leaf(leaf, &self.xml);
             } else {
                 open.head.leaf(leaf, self.xml.text());
             }
@@ -405,10 +417,10 @@ fn version_suffix(c: char) -> bool {
 // ------------------------------------------------------------------------------------- entries
 
 impl OpenEntry {
-    fn leaf(&mut self, leaf: &str, xml: &Xml, line: u64, account: Option<Currency>) {
+    fn leaf(&mut self, leaf: &str, xml: &Xml, account: impl Fn() -> Option<Currency>) {
         let text = xml.text();
         match leaf {
-            "Amt" => self.amount = Some(written(xml, line)),
+            "Amt" => self.amount = Some(written(xml)),
             "CdtDbtInd" => self.direction = direction(text),
             "RvslInd" => self.reversal = text == "true" || text == "1",
             "Sts" | "Sts/Cd" | "Sts/Prtry" if !text.is_empty() => {
@@ -440,14 +452,14 @@ impl OpenEntry {
                 let sum = self.batch.payments.unwrap_or(0);
                 self.batch.payments = self.payments.map(|n: u64| n.saturating_add(sum));
             }
-            "NtryDtls/Btch/TtlAmt" | "Btch/TtlAmt" => self.blocks.declare(written(xml, line)),
+            "NtryDtls/Btch/TtlAmt" | "Btch/TtlAmt" => self.blocks.declare(written(xml)),
             "NtryDtls/Btch/CdtDbtInd" | "Btch/CdtDbtInd" => self.blocks.way(direction(text)),
             _other => {
                 if let Some(leaf) = charge_leaf(leaf)
                     && let Some(amount) = &self.amount
-                    && let Ok((_, own)) = read(amount, "", account)
+                    && let Ok((_, own)) = read(amount, "", account())
                 {
-                    self.charges.take(leaf, read(&written(xml, line), "", Some(own)).ok(), own);
+                    self.charges.take(leaf, read(&written(xml), "", Some(own)).ok(), own);
                 }
             }
         }
@@ -514,8 +526,9 @@ fn status(text: Option<&str>) -> EntryStatus {
     }
 }
 
-fn written(xml: &Xml, line: u64) -> Written {
-    Written { text: xml.text().to_owned(), currency: xml.currency().to_owned(), line }
+fn written(xml: &Xml) -> Written {
+    let (text, currency) = (xml.text().to_owned(), xml.currency().to_owned());
+    Written { text, currency, line: xml.line() }
 }
 
 /// Numbers of XML may begin with a plus.
@@ -732,13 +745,13 @@ fn own_tags(line: &mut Line, entry: &Entry, text: &str) {
 // ------------------------------------------------------------------------------------- details
 
 impl Detail {
-    fn leaf(&mut self, leaf: &str, xml: &Xml, line: u64) {
+    fn leaf(&mut self, leaf: &str, xml: &Xml) {
         let text = xml.text();
         match leaf {
-            "Amt" => self.amount = Some(written(xml, line)),
-            "AmtDtls/TxAmt/Amt" => self.transaction = Some(written(xml, line)),
-            "AmtDtls/CntrValAmt/Amt" => self.counter = Some(written(xml, line)),
-            "AmtDtls/InstdAmt/Amt" => self.instructed = Some(written(xml, line)),
+            "Amt" => self.amount = Some(written(xml)),
+            "AmtDtls/TxAmt/Amt" => self.transaction = Some(written(xml)),
+            "AmtDtls/CntrValAmt/Amt" => self.counter = Some(written(xml)),
+            "AmtDtls/InstdAmt/Amt" => self.instructed = Some(written(xml)),
             "CdtDbtInd" => self.direction = direction(text),
             "BkTxCd/Domn/Cd" | "BkTxCd/Domn/Fmly/Cd" | "BkTxCd/Domn/Fmly/SubFmlyCd" => {
                 self.code.push(text.to_owned());
@@ -747,7 +760,7 @@ impl Detail {
             _other if charge_leaf(leaf).is_some() => {
                 let leaf = charge_leaf(leaf).unwrap_or_default().to_owned();
                 if self.charges.len() < CHARGES {
-                    self.charges.push((leaf, written(xml, line)));
+                    self.charges.push((leaf, written(xml)));
                 }
             }
             _other if leaf.starts_with("RtrInf") => self.returned(leaf, text),

@@ -439,7 +439,8 @@ pub struct Summary {
 
 impl Summary {
     /// A leaf below it.
-    pub fn leaf(&mut self, leaf: &str, text: &str, line: u64) {
+    pub fn leaf(&mut self, leaf: &str, xml: &Xml) {
+        let (text, line) = (xml.text(), xml.line());
         let (measure, field) = match leaf {
             "TtlNtries/NbOfNtries" => (Measure::Entries, "TxsSummry/TtlNtries/NbOfNtries"),
             "TtlCdtNtries/NbOfNtries" => (Measure::Credits, "TxsSummry/TtlCdtNtries/NbOfNtries"),

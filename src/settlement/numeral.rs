@@ -25,9 +25,29 @@ impl Numerals {
     /// # Errors
     /// Where it is not exactly that.
     pub fn read(self, text: &str, currency: Currency) -> Result<i64, Refused> {
-        let (negative, digits) = self.plain(text, currency)?;
-        let minor = unsigned(&digits, b'.', currency)?;
+        let (negative, minor) = match self.bare_figure(text) {
+            Some((negative, body)) => (negative, unsigned(body, self.decimal, currency)?),
+            None => {
+                let (negative, digits) = self.plain(text, currency)?;
+                (negative, unsigned(&digits, b'.', currency)?)
+            }
+        };
         Ok(if negative { minor.saturating_neg() } else { minor })
+    }
+
+    /// The sign and the rest of what nearly every amount is: a minus or none, digits, and the
+    /// decimal mark at most once. Such a text means the same by either way of reading.
+    fn bare_figure(self, text: &str) -> Option<(bool, &str)> {
+        let (negative, body) = match text.strip_prefix('-') {
+            Some(body) => (true, body),
+            None => (false, text),
+        };
+        let mut marks = 0_u8;
+        let is_figure = body.bytes().all(|byte| {
+            marks = marks.saturating_add(u8::from(byte == self.decimal));
+            byte == self.decimal || byte.is_ascii_digit()
+        });
+        (is_figure && marks <= 1 && !body.is_empty()).then_some((negative, body))
     }
 
     /// As [`Self::read`], of a file that nobody described: `1.000` may be a thousand that a
@@ -37,7 +57,8 @@ impl Numerals {
     /// As [`Self::read`], and there.
     pub fn read_sure(self, text: &str, currency: Currency) -> Result<i64, Refused> {
         let minor = self.read(text, currency)?;
-        let is_marked = text.contains(char::from(self.decimal));
+        let decimals = text.bytes().rev().position(|byte| byte == self.decimal);
+        let is_marked = decimals.is_some_and(|decimals| decimals >= 3);
         if is_marked && currency.exponent() < 3 && decimal_of(text).is_none() {
             return Err(Refused::Ambiguous);
         }
@@ -227,6 +248,13 @@ pub fn is_day(text: &str) -> bool {
 /// be two.
 pub fn day(text: &str, order: Order) -> Option<NaiveDate> {
     let text = text.trim();
+    if let Some([first, second, third]) = figures(text) {
+        return if first.len() == 4 {
+            date(first, second, third)
+        } else {
+            date(third, second, first)
+        };
+    }
     let parts = parts(text);
     let first = *parts.first()?;
     if first.len() == 8 && first.bytes().all(|b| b.is_ascii_digit()) {
@@ -251,6 +279,22 @@ pub fn day(text: &str, order: Order) -> Option<NaiveDate> {
         Order::Unknown if first == second => date(third, first, second),
         Order::Unknown => None,
     }
+}
+
+/// The parts of `2026-12-31`, with or without a time behind it, and of `31.12.2026`, as they stand:
+/// nearly every day of a file is written so.
+fn figures(text: &str) -> Option<[&str; 3]> {
+    let part = |from: usize, to: usize| {
+        text.get(from..to).filter(|part| part.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let mark = |at: usize, byte: u8| text.as_bytes().get(at) == Some(&byte);
+    if mark(4, b'-') && mark(7, b'-') && (text.len() == 10 || mark(10, b' ')) {
+        return Some([part(0, 4)?, part(5, 7)?, part(8, 10)?]);
+    }
+    if mark(2, b'.') && mark(5, b'.') && text.len() == 10 {
+        return Some([part(0, 2)?, part(3, 5)?, part(6, 10)?]);
+    }
+    None
 }
 
 /// The first three words of digits or letters; a time after them is left out.
@@ -281,6 +325,9 @@ fn date(year: &str, month: &str, day: &str) -> Option<NaiveDate> {
 
 /// The number of a month's name in English, German, Dutch, French, Spanish or Italian.
 fn month(word: &str) -> Option<&'static str> {
+    if !word.chars().all(char::is_alphabetic) {
+        return None;
+    }
     let word = word.to_lowercase();
     let starts = |names: &[&str]| names.iter().any(|name| word.starts_with(name));
     let months: [(&str, &[&str]); 12] = [
@@ -297,8 +344,7 @@ fn month(word: &str) -> Option<&'static str> {
         ("11", &["nov"]),
         ("12", &["dec", "dez", "déc", "dic"]),
     ];
-    let alphabetic = word.chars().all(char::is_alphabetic);
-    let found = months.into_iter().find(|(_, names)| alphabetic && starts(names));
+    let found = months.into_iter().find(|(_, names)| starts(names));
     found.map(|(number, _)| number)
 }
 

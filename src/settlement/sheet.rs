@@ -73,6 +73,17 @@ pub fn has(names: &[String], wanted: &[&str]) -> bool {
 /// `gross_debit_gc` are one.
 pub fn normal(name: &str) -> String {
     let mut normal = String::with_capacity(name.len());
+    if name.is_ascii() {
+        for byte in name.bytes() {
+            if byte.is_ascii_alphanumeric() {
+                normal.push(char::from(byte.to_ascii_lowercase()));
+            } else if !normal.is_empty() && !normal.ends_with(' ') {
+                normal.push(' ');
+            }
+        }
+        normal.truncate(normal.trim_end().len());
+        return normal;
+    }
     for c in name.chars().flat_map(char::to_lowercase) {
         if c == '\u{307}' {
             // The dot of a capital İ.
@@ -390,6 +401,10 @@ impl Sheet {
     }
 
     fn no_open_quote(&self) -> Result<(), Problem> {
+        let has_lines = memchr::memchr2(b'\n', b'\r', self.record.as_slice().as_bytes()).is_some();
+        if !has_lines && !self.ends_in_quotes() {
+            return Ok(());
+        }
         if self.ends_in_quotes() {
             let found = "one that is open at the end of the file";
             return Err(Problem::error(self.line, "row", "each quote closed", found));
@@ -482,11 +497,13 @@ impl<'a> Row<'a> {
         let mut raw =
             String::with_capacity(self.record.as_slice().len().saturating_add(self.record.len()));
         let delimiter = char::from(self.delimiter);
+        let is_plain = |byte: u8| !matches!(byte, b'"' | b'\n' | b'\r') && byte != self.delimiter;
+        let is_plain = self.record.as_slice().bytes().all(is_plain);
         for (at, field) in self.record.iter().enumerate() {
             if at > 0 {
                 raw.push(delimiter);
             }
-            if field.contains(['"', '\n', '\r', delimiter]) {
+            if !is_plain && field.contains(['"', '\n', '\r', delimiter]) {
                 raw.push('"');
                 raw.push_str(&field.replace('"', "\"\""));
                 raw.push('"');

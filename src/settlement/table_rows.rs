@@ -270,6 +270,24 @@ struct Followed {
     excused: [Option<Problem>; 2],
 }
 
+/// What a row says of itself.
+struct Said {
+    status: EntryStatus,
+    /// The column that says that it was not booked, or came back, beside a balance that may prove
+    /// otherwise.
+    excused: Option<usize>,
+}
+
+impl Said {
+    const fn plainly(status: EntryStatus) -> Self {
+        Self { status, excused: None }
+    }
+
+    fn is_booked(&self) -> bool {
+        self.status == EntryStatus::Booked
+    }
+}
+
 /// Rows of a statement that tell a balance or a sum. They are passed over where what moved is what
 /// lies between the two balances.
 #[derive(Default)]
@@ -590,7 +608,7 @@ impl Rows {
         }
         let texts = self.places.tags.iter().map(|at| row.get(*at)).chain([day]);
         let is_whole = [debit, credit].iter().all(|at| !row.get(*at).is_empty());
-        let is_booked = matches!(self.said(row), Ok(EntryStatus::Booked));
+        let is_booked = self.said(row).is_ok_and(|said| said.is_booked());
         let mut said = texts.filter(|text| words::is_sum_of_sides(text));
         // A shop is called `Total`, too.
         let is_said = said.any(|text| is_whole || text.contains(' ')) && is_booked;
@@ -691,7 +709,7 @@ impl Rows {
         let mut texts = self.part_columns.iter().map(|at| row.get(*at));
         let text = texts.find(|text| !text.is_empty())?;
         let is_other = |at: &usize| Currency::parse_any(row.get(*at)).is_ok_and(|own| own != of);
-        let is_booked = matches!(self.said(row), Ok(EntryStatus::Booked));
+        let is_booked = self.said(row).is_ok_and(|said| said.is_booked());
         if !is_booked || self.codes.iter().any(is_other) || texts.any(|other| !other.is_empty()) {
             return None;
         }
@@ -756,7 +774,7 @@ impl Rows {
         if !self.table.recognised || !is_day(row.maybe(self.places.date)) {
             return Ok(());
         }
-        let is_booked = !matches!(self.said(row), Ok(said) if said != EntryStatus::Booked);
+        let is_booked = self.said(row).ok().is_none_or(|said| said.is_booked());
         if !is_booked || self.told_stand(row).is_some() {
             return Ok(());
         }
@@ -1087,8 +1105,9 @@ impl Rows {
     }
 
     /// Keeps what a row says of itself that its balance may prove wrong, until it did.
-    fn note_excused(&mut self, row: &Row<'_>) {
-        let Some(problem) = self.excused(row) else { return };
+    fn note_excused(&mut self, row: &Row<'_>, excused: Option<usize>) {
+        let Some(at) = excused else { return };
+        let problem = self.unbooked(row, at);
         let followed = self.open.as_ref().and_then(|open| self.followed.get_mut(open));
         if let Some(Followed { excused: [first, last], .. }) = followed {
             *last = Some(problem.clone());
@@ -1096,18 +1115,10 @@ impl Rows {
         }
     }
 
-    /// What says of a row with a balance that it was not booked, or came back.
-    fn excused(&self, row: &Row<'_>) -> Option<Problem> {
-        let balance = row.maybe(self.places.balance);
-        if !self.table.recognised || balance.is_empty() {
-            return None;
-        }
-        let is_other =
-            |at: &usize| !self.places.statuses.contains(at) && !self.places.tags.contains(at);
-        let mut columns = (0..row.width()).filter(is_other);
-        let at = self.flag(row).or_else(|| columns.find(|at| words::came_back(row.get(*at))))?;
+    /// A row that a column says was not booked, where nothing shows what it was.
+    fn unbooked(&self, row: &Row<'_>, at: usize) -> Problem {
         let expected = "rows that were booked; describe this file as a [[format]]";
-        Some(Problem::error(row.line, self.name(at), expected, row.get(at)))
+        Problem::error(row.line, self.name(at), expected, row.get(at))
     }
 
     fn end_statement(&mut self, line: u64, out: &mut Out) {
@@ -1371,57 +1382,51 @@ impl Rows {
     }
 
     /// Whether the row was booked.
-    fn status(&self, row: &Row<'_>) -> Result<EntryStatus, Problem> {
+    fn status(&self, row: &Row<'_>) -> Result<Said, Problem> {
         match &self.booked {
             _any if self.table.recognised => self.said(row),
-            Some(booked) if !booked.holds(row) => Ok(EntryStatus::Pending),
-            _booked => Ok(EntryStatus::Booked),
+            Some(booked) if !booked.holds(row) => Ok(Said::plainly(EntryStatus::Pending)),
+            _booked => Ok(Said::plainly(EntryStatus::Booked)),
         }
     }
 
     /// The same where nobody described the file: by its columns of a status, and by the day that
     /// the row does not have yet. A word for what was not booked in any other column, its texts
     /// and references apart, leaves open what the row is.
-    fn said(&self, row: &Row<'_>) -> Result<EntryStatus, Problem> {
+    fn said(&self, row: &Row<'_>) -> Result<Said, Problem> {
         let places = &self.places;
-        let mut said = EntryStatus::Booked;
+        let mut said = Said::plainly(EntryStatus::Booked);
         for at in &places.statuses {
             let Some(status) = words::status_of(&self.layout.names, *at, row.get(*at)) else {
                 let expected = "a word for what was booked, or was not";
                 return Err(Problem::error(row.line, self.name(*at), expected, row.get(*at)));
             };
             if status != EntryStatus::Booked {
-                said = status;
+                said.status = status;
             }
         }
-        if let Some(at) = self.flagged(row).filter(|_| said == EntryStatus::Booked) {
-            let expected = "rows that were booked; describe this file as a [[format]]";
-            return Err(Problem::error(row.line, self.name(at), expected, row.get(at)));
+        // The balance beside it shows whether the row moved.
+        let is_shown = !row.maybe(places.balance).is_empty();
+        said.excused = self.flag(row).filter(|_| said.is_booked());
+        if let Some(at) = said.excused.filter(|_| !is_shown) {
+            return Err(self.unbooked(row, at));
         }
         for at in (0..row.width()).filter(|at| !places.statuses.contains(at)) {
             if places.tags.contains(&at) || !words::is_doubtful(row.get(at)) {
                 continue;
             }
-            // The balance beside it shows whether the row moved.
-            if words::came_back(row.get(at)) && !row.maybe(places.balance).is_empty() {
+            if is_shown && words::came_back(row.get(at)) {
+                said.excused = said.excused.or(Some(at));
                 continue;
             }
             let status = words::unbooked(row.get(at));
-            let Some(status) = status.filter(|_| self.is_of_status(row, at)) else {
-                let expected = "rows that were booked; describe this file as a [[format]]";
-                return Err(Problem::error(row.line, self.name(at), expected, row.get(at)));
-            };
-            said = status;
+            let status = status.filter(|_| self.is_of_status(row, at));
+            said.status = status.ok_or_else(|| self.unbooked(row, at))?;
         }
         Ok(said)
     }
 
-    /// The column of a flag that says that the row was not booked, without a balance beside it that
-    /// shows whether the row moved.
-    fn flagged(&self, row: &Row<'_>) -> Option<usize> {
-        self.flag(row).filter(|_| row.maybe(self.places.balance).is_empty())
-    }
-
+    /// The column of a flag that says that the row was not booked.
     fn flag(&self, row: &Row<'_>) -> Option<usize> {
         let is_open = |at: &usize| !self.places.statuses.contains(at);
         let says = |at: &usize| {
@@ -1777,7 +1782,7 @@ impl Report for Rows {
         };
         let minor = self.amount(row, of)?;
         self.note_sign(row);
-        let status = self.status(row)?;
+        let Said { status, excused } = self.status(row)?;
         let is_out = self.table.recognised && status != EntryStatus::Booked;
         let (booked_on, value_on) = self.days(row, is_out)?;
         let (at, last) = self.last(row);
@@ -1801,7 +1806,7 @@ impl Report for Rows {
         let kind = self.kind(row, minor);
         let has_fee = self.has_fee(row, of);
         self.follow(row.line, (minor, kind, has_fee), known, booked_on);
-        self.note_excused(row);
+        self.note_excused(row, excused);
         let is_proven = self.chain.as_ref().is_some_and(Chain::proves_last);
         let cut = cut.filter(|_| !(is_proven && matches!(last, Last::Money(_))));
         cut.into_iter().for_each(|problem| out.push(problem));

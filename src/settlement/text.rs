@@ -199,10 +199,21 @@ fn by_words(head: &[u8]) -> Option<&'static Encoding> {
 
 /// Reads until the buffer is full or the input ends; true at the end.
 fn fill(input: &mut dyn Read, buffer: &mut Vec<u8>) -> io::Result<bool> {
-    let want = CHUNK.saturating_sub(buffer.len());
-    let mut taken = input.take(u64::try_from(want).unwrap_or(0));
-    let got = taken.read_to_end(buffer)?;
-    Ok(got < want)
+    let mut filled = buffer.len();
+    buffer.resize(CHUNK.max(filled), 0);
+    let ended = loop {
+        let Some(room) = buffer.get_mut(filled..).filter(|room| !room.is_empty()) else {
+            break Ok(false);
+        };
+        match input.read(room) {
+            Ok(0) => break Ok(true),
+            Ok(got) => filled = filled.saturating_add(got),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => break Err(error),
+        }
+    };
+    buffer.truncate(filled);
+    ended
 }
 
 /// Text as it is decoded.
@@ -237,6 +248,10 @@ impl Decoded {
                 Some(decoder) => {
                     decode(decoder, &self.raw, &mut self.out, self.at_end, &self.notes)?;
                     self.raw.clear();
+                }
+                // As nearly always: nothing to change, and nothing to copy.
+                None if std::str::from_utf8(&self.raw).is_ok() => {
+                    std::mem::swap(&mut self.raw, &mut self.out);
                 }
                 None => {
                     let rest = lenient(&self.raw, &mut self.out, self.at_end, &self.notes);

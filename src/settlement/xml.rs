@@ -20,6 +20,9 @@ const DEPTH: usize = 64;
 /// The longest text of ISO 20022 has a few thousand characters; what is longer is not kept.
 const TEXT: usize = 64 * 1024;
 
+/// Most entries' markup is not longer.
+const RAW_MOST: usize = 1024;
+
 /// So much of what stands beside the elements is shown.
 const SHOWN: usize = 40;
 
@@ -88,6 +91,11 @@ impl Xml {
         self.path = path;
     }
 
+    /// How much of the path stands before the last element's name.
+    pub fn above(&self) -> usize {
+        self.ends.iter().nth_back(1).copied().unwrap_or(0)
+    }
+
     /// The text of the element that ended, without the blanks around it.
     pub fn text(&self) -> &str {
         self.text.trim()
@@ -111,10 +119,11 @@ impl Xml {
     /// Keeps the markup from the element on that has just begun.
     pub fn record(&mut self) {
         self.raw.clear();
+        self.raw.reserve(RAW_MOST);
         self.recording = true;
-        let name = self.ends.iter().nth_back(1).map_or(0, |end| end.saturating_add(1));
         self.raw.push('<');
-        self.raw.push_str(self.path.get(name..).unwrap_or_default());
+        let name = self.path.get(self.above()..).unwrap_or_default();
+        self.raw.push_str(name.strip_prefix('/').unwrap_or(name));
         self.raw.push('>');
     }
 
@@ -144,12 +153,14 @@ impl Xml {
         let node = loop {
             buffer.clear();
             self.reader.get_mut().piece = 0;
-            let event = match self.reader.read_event_into(&mut buffer) {
-                Ok(event) => event,
+            // By reference: an event is large, and is moved for every few bytes of a file.
+            match &self.reader.read_event_into(&mut buffer) {
+                Ok(event) => match self.take(event) {
+                    Ok(Some(node)) => break Ok(node),
+                    Ok(None) => {}
+                    Err(problem) => break Err(problem),
+                },
                 Err(error) => break Err(self.broken(&error.to_string())),
-            };
-            if let Some(node) = self.take(&event).transpose() {
-                break node;
             }
         };
         self.buffer = buffer;
@@ -341,8 +352,9 @@ impl BufRead for Counted {
         if self.text.ready().is_empty() {
             let counted = self.count();
             self.lines.set(Passed { upto: 0, ..counted });
+            return self.text.fill_buf();
         }
-        self.text.fill_buf()
+        Ok(self.text.ready())
     }
 
     fn consume(&mut self, amount: usize) {
