@@ -1539,6 +1539,64 @@ mod tests {
         assert_eq!(sums(&named), ok("EUR", 1_694, 285));
     }
 
+    /// What is taken besides has many names, and nothing but a balance shows whether it is within.
+    #[test]
+    fn what_was_taken_by_any_name_needs_a_balance() {
+        let state = |name: &str| {
+            let rows = "2026-01-02,A,-20.00,2.00,EUR\n2026-01-03,B,30.00,2.00,EUR\n";
+            look(&format!("Date,Description,Amount,{name},Currency\n{rows}")).state
+        };
+        for name in [
+            "Processing fee",
+            "Bank fee",
+            "tax",
+            "Withholding tax",
+            "Commission amount",
+            "Cashback",
+            "Bankspesen",
+            "Kontogebühr",
+            "Poplatky",
+            "Fees & charges",
+        ] {
+            assert_eq!(state(name), State::Quarantined, "{name}");
+        }
+        for name in ["Tax number", "Fee type", "VAT", "Steuer-Nr", "Points"] {
+            assert_eq!(state(name), State::Ok, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_balance_or_a_sum_among_the_rows_is_known_by_its_words() {
+        let state = |kind: &str, text: &str| {
+            let rows = "2026-01-02,Payment,A,-20.00,EUR\n2026-01-03,Payment,B,30.00,EUR\n";
+            let first = format!("2026-01-01,{kind},{text},500.00,EUR\n");
+            look(&format!("Date,Type,Description,Amount,Currency\n{first}{rows}")).state
+        };
+        for text in [
+            "Balance B/F from last statement",
+            "BALANCE B/F FROM 31-12-2025",
+            "Balance brought forward from previous statement",
+            "Opening balance EUR",
+            "Saldo inicial en cuenta",
+            "Saldo Anterior - Conta Corrente",
+            "SALDO TOTAL DISPONÍVEL DIA",
+            "Anfangsbestand EUR",
+            "Report solde précédent",
+            "Nouveau solde au",
+            "Beginsaldo rekening",
+            "Stan na początek",
+            "Total January",
+            "Week total",
+            "Total for the period",
+        ] {
+            assert_eq!(state("Payment", text), State::Quarantined, "{text}");
+        }
+        assert_eq!(state("Opening balance", "Account 1"), State::Quarantined, "by its kind");
+        for (kind, text) in [("Payment", "Balance of order 17"), ("Total", "Berlin")] {
+            assert_eq!(state(kind, text), State::Ok, "{kind} {text}");
+        }
+    }
+
     /// Fees of one currency tell of those of another, whichever comes first.
     #[test]
     fn fees_are_proven_by_the_balances_of_any_currency() {

@@ -81,6 +81,7 @@ pub const DATE: &[&str] = &[
     "data lanc",
     "data lançamento",
     "fecha",
+    "txn date",
     "transaction date",
     "transactiedatum",
     "transactie datum",
@@ -93,6 +94,8 @@ pub const DATE: &[&str] = &[
     "date de l opération utc",
     "fecha operación",
     "fecha operacion",
+    "fecha de operación",
+    "fecha de operacion",
     "data operazione",
     "data operacji",
     "data transakcji",
@@ -1150,6 +1153,8 @@ pub fn may_be_account(text: &str) -> bool {
 /// What a row says that tells how much there was, or what all came to, and not what moved. Words
 /// that payers write as well (`Übertrag`) are not here.
 pub const STANDS: &[&str] = &[
+    "nouveau solde au",
+    "stan na początek",
     "tagessaldo",
     "anfangssaldo",
     "endsaldo",
@@ -1332,6 +1337,31 @@ const SUMS: &[&str] = &[
 
 /// What it is a sum of.
 const SUMMED: &[&str] = &[
+    "for",
+    "week",
+    "weekly",
+    "account",
+    "statement",
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+    "januar",
+    "februar",
+    "marz",
+    "mai",
+    "juni",
+    "juli",
+    "oktober",
+    "dezember",
     "of",
     "des",
     "der",
@@ -1412,6 +1442,12 @@ const SUMMED: &[&str] = &[
 
 /// Words for a balance that stand alone, or beside one of [`WHICH`]; without accents.
 const BALANCES: &[&str] = &[
+    "anfangsbestand",
+    "endbestand",
+    "anfangssaldo",
+    "endsaldo",
+    "beginsaldo",
+    "eindsaldo",
     "saldo",
     "solde",
     "balance",
@@ -1590,11 +1626,40 @@ const WHICH: &[&str] = &[
     "koncno",
     "laatste",
     "okresu",
+    "from",
+    "en",
+    "na",
+    "total",
+    "totale",
+    "report",
+    "cuenta",
+    "conta",
+    "corrente",
+    "rekening",
+    "konto",
+    "kontos",
+    "period",
+    "periodo",
+    "eur",
+    "usd",
+    "gbp",
+    "chf",
+    "sek",
+    "nok",
+    "dkk",
+    "pln",
+    "czk",
+    "huf",
+    "tl",
+    "try",
+    "brl",
 ];
 
 /// What goes on behind one of these: `Schlusssaldo per 31.10.2026`, `Closing balance as of`.
-const STANDS_AT: &[&str] =
-    &["per", "vom", "zum", "am", "as", "at", "on", "al", "du", "au", "na", "op", "pr", "k", "ke"];
+const STANDS_AT: &[&str] = &[
+    "per", "vom", "zum", "am", "as", "at", "on", "al", "du", "au", "na", "op", "pr", "k", "ke",
+    "from",
+];
 
 /// A letter without its accent.
 fn bare(c: char) -> char {
@@ -1646,7 +1711,7 @@ fn is_balance(text: &str) -> bool {
     let (nouns, which): (Vec<&str>, Vec<&str>) = own.iter().copied().partition(is_noun);
     let [noun] = nouns.as_slice() else { return false };
     let is_sure = BALANCES.contains(noun) || !which.is_empty();
-    is_sure && which.len() <= 3 && which.iter().all(|word| WHICH.contains(word))
+    is_sure && which.len() <= 5 && which.iter().all(|word| WHICH.contains(word))
 }
 
 /// Whether a text is a word for a sum and what it is of, and nothing else: `Total 4711 Berlin` is
@@ -1666,7 +1731,8 @@ const SUMS_OF_SIDES: &[&str] =
     &["total card bookings", "total kartenbuchungen", "total spalte", "total column"];
 
 /// Of the words for sums those that are of some of the rows.
-const OF_SOME: &[&str] = &["day", "daily", "month", "monthly", "page", "tagessumme", "monatssumme"];
+const OF_SOME: &[&str] =
+    &["day", "daily", "week", "weekly", "month", "monthly", "page", "tagessumme", "monatssumme"];
 
 /// Whether a text is the word for a sum where a row says what both sides come to.
 pub fn is_sum_of_sides(text: &str) -> bool {
@@ -2041,9 +2107,89 @@ pub fn may_be_taken(name: &str) -> bool {
     FEES.contains(&name) || ["costo", "taxa", "díj", "poplatok", "комиссия"].contains(&name)
 }
 
+/// Words of what is taken or given besides an amount, in names that say more: `processing fee`,
+/// `withheld tax`. Not of what an amount contains: `VAT`.
+const BESIDES: &[&str] = &[
+    "fee",
+    "fees",
+    "charge",
+    "charges",
+    "commission",
+    "commissions",
+    "tax",
+    "taxes",
+    "withholding",
+    "deduction",
+    "deductions",
+    "cashback",
+    "discount",
+    "gratuity",
+    "surcharge",
+    "mdr",
+    "poplatky",
+    "provize",
+    "prowizje",
+    "opłaty",
+    "spese",
+    "imposta",
+    "imposte",
+    "ritenuta",
+    "frais",
+    "comisión",
+    "comisiones",
+    "retención",
+    "impuesto",
+    "gebyrer",
+    "avgifter",
+];
+
+/// What German names of such a thing end in: `Bankspesen`, `Kontogebühr`.
+const BESIDES_END: &[&str] =
+    &["gebühr", "gebühren", "gebuehr", "gebuehren", "spesen", "kosten", "entgelt", "steuer"];
+
+/// Words of names that hold no money, whatever else they say: `tax number`, `fee type`.
+const NO_MONEY: &[&str] = &[
+    "id",
+    "no",
+    "nr",
+    "number",
+    "nummer",
+    "numero",
+    "code",
+    "type",
+    "typ",
+    "art",
+    "rate",
+    "class",
+    "category",
+    "kategorie",
+    "name",
+    "date",
+    "datum",
+    "currency",
+    "währung",
+    "reference",
+    "referenz",
+    "description",
+    "status",
+    "percent",
+    "free",
+    "year",
+    "jahr",
+];
+
+fn is_beside(name: &str) -> bool {
+    let is_such =
+        |word: &str| BESIDES.contains(&word) || BESIDES_END.iter().any(|end| word.ends_with(end));
+    name.split(' ').any(is_such) && !name.split(' ').any(|word| NO_MONEY.contains(&word))
+}
+
 /// Whether a name is one of what may make another amount of a row's, the currency at its end apart:
 /// [`FEE`], and more.
 pub fn is_fee(name: &str) -> bool {
+    if is_beside(name) {
+        return true;
+    }
     let stem = match name.rsplit_once(' ') {
         Some((stem, code)) if code.len() == 3 => stem.strip_suffix(" in").unwrap_or(stem),
         _name => name,

@@ -13,8 +13,8 @@ use chrono::NaiveDate;
 
 use crate::model::money::Currency;
 use crate::model::settlement::{
-    Batch, Direction, Entry, EntryStatus, Finality, Line, Problem, SignedMoney, Statement, TagKind,
-    Tie,
+    Batch, Direction, Entry, EntryStatus, Finality, Line, Problem, Severity, SignedMoney,
+    Statement, TagKind, Tie,
 };
 use crate::settlement::amount::{iso_day, unsigned};
 use crate::settlement::camt_batch::Blocks;
@@ -90,6 +90,7 @@ pub fn open(source: Source) -> Box<dyn Parse> {
         statements: 0,
         entries: 0,
         page: None,
+        goes_on: None,
         statement: None,
         entry: None,
         detail: None,
@@ -107,6 +108,8 @@ struct Camt {
     entries: u64,
     /// The number of the message's page.
     page: Option<u64>,
+    /// Where the page that was read last says that another one goes on from it.
+    goes_on: Option<u64>,
     statement: Option<Open>,
     entry: Option<OpenEntry>,
     detail: Option<Detail>,
@@ -361,16 +364,30 @@ impl Camt {
                 open.balances.leaf(leaf, &self.xml);
             } else if let Some(leaf) = leaf.strip_prefix("TxsSummry/") {
                 open.summary.leaf(leaf, &self.xml);
+            } else if leaf.ends_with("Pgntn/LastPgInd") {
+                self.note_last_page();
             } else {
                 open.head.leaf(leaf, self.xml.text());
             }
+        } else if path.ends_with("/GrpHdr/MsgPgntn/LastPgInd") {
+            self.note_last_page();
         } else if path.ends_with("/GrpHdr/MsgPgntn/PgNb") {
             self.page = self.xml.text().parse().ok();
         }
     }
 
+    /// Pages of messages, and of statements, reports and notifications.
+    fn note_last_page(&mut self) {
+        let is_last = matches!(self.xml.text(), "true" | "1");
+        self.goes_on = Some(self.xml.line()).filter(|_| !is_last);
+    }
+
     fn finish(&mut self) {
         self.ended = true;
+        if let Some(line) = self.goes_on {
+            let found = "another page goes on from the last one of this file";
+            self.problem(Problem::warning(line, "LastPgInd", "true on the last page", found));
+        }
         if self.messages == 0 && self.statements == 0 {
             let expected = "a report, statement or notification of an account";
             self.problem(Problem::error(self.xml.line(), "document", expected, "none"));
@@ -399,12 +416,16 @@ impl Camt {
             let problem = self.pages.turn(&open.head, &open.balances, &end);
             self.items.extend(problem.map(Item::from));
         }
+        let balances = [end.opening, end.closing];
+        let (begun, sides) = (open.head.line(), open.summary.sides());
+        let name = open.head.name();
+        let problem = name.and_then(|name| self.twice.end(begun, name, balances, sides));
+        let again = self.twice.end_of_account(begun, open.head.account(), balances, sides);
         // A report of the running day may be told again as it was.
-        if let Some(name) = open.head.name().filter(|_| finality != Finality::Interim) {
-            let (begun, sides) = (open.head.line(), open.summary.sides());
-            let problem = self.twice.end(begun, name, [end.opening, end.closing], sides);
-            self.items.extend(problem.map(Item::from));
-        }
+        let is_interim = finality == Finality::Interim;
+        let severity = if is_interim { Severity::Warning } else { Severity::Error };
+        let problem = problem.or(again).map(|problem| Problem { severity, ..problem });
+        self.items.extend(problem.map(Item::from));
         self.items.push_back(end.into());
     }
 }

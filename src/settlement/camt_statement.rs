@@ -93,6 +93,11 @@ impl Head {
         Currency::parse_any(&self.currency).ok()
     }
 
+    /// The account as it is written.
+    pub fn account(&self) -> Option<&str> {
+        self.statement.account.as_deref()
+    }
+
     /// Where it begins.
     pub fn line(&self) -> u64 {
         self.statement.line

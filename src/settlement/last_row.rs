@@ -159,7 +159,8 @@ impl Ends {
 
     /// Whether a last row in fewer fields, which has no amount, is the begin of one, and no words
     /// below the rows. Where its last field ends with its own quote, words may stand in several;
-    /// where rows begin with words, nothing tells those of a row from others.
+    /// where rows begin with words, nothing tells those of a row from others, and a reference in
+    /// quotes is none of those below.
     pub fn is_begun(&self, row: &Row<'_>) -> bool {
         let first = row.get(0);
         let is_sentence = (1..row.width()).all(|at| row.field(at).starts_with(' '));
@@ -169,12 +170,13 @@ impl Ends {
         if first.is_empty() {
             return false;
         }
-        if self.is_worded && row.is_open() {
+        let has_digit = first.contains(|c: char| c.is_ascii_digit());
+        let is_reference = has_digit && !first.contains(char::is_whitespace);
+        if self.is_worded && (row.is_open() || row.is_last() && is_reference) {
             return true;
         }
         if self.rows == 0 {
-            let has_digit = first.contains(|c: char| c.is_ascii_digit());
-            return has_digit && !first.contains(char::is_whitespace);
+            return is_reference;
         }
         let common = self.common.as_str();
         let goes_on = common.chars().count() > 2 && first.starts_with(common);

@@ -609,13 +609,16 @@ impl Mt940 {
         self.items.extend(open.texts.shifted().map(Item::from));
         let (opening, closing) = (open.opening, open.closing);
         let unread = !interim && (opening.is_none() || closing.is_none());
-        if !interim {
-            let name = [&open.head.account, &open.head.id, &open.head.number];
-            let name = name.map(|text| text.as_deref().unwrap_or_default()).join("\n");
-            let sums = open.sums.by_way;
-            let problem = self.twice.end(open.head.line, name, [opening, closing], sums);
-            self.items.extend(problem.map(Item::from));
-        }
+        let name = [&open.head.account, &open.head.id, &open.head.number];
+        let name = name.map(|text| text.as_deref().unwrap_or_default()).join("\n");
+        let (begun, balances, sums) = (open.head.line, [opening, closing], open.sums.by_way);
+        let problem = self.twice.end(begun, name, balances, sums);
+        let account = open.head.account.as_deref();
+        let again = self.twice.end_of_account(begun, account, balances, sums);
+        // Reports of one day may come to the same under the same numbers.
+        let severity = if interim { Severity::Warning } else { Severity::Error };
+        let problem = problem.or(again).map(|problem| Problem { severity, ..problem });
+        self.items.extend(problem.map(Item::from));
         let end = StatementEnd {
             line,
             opening,
@@ -1055,9 +1058,23 @@ impl Mt940 {
         }
     }
 
-    /// A text that follows no entry. Behind the balances it is the statement's own.
+    /// A text that follows no entry. Behind the balances it is the statement's own; one bank's says
+    /// what both sides come to.
     fn stray(&mut self, field: &Field) {
         let Some(open) = &mut self.open else { return };
+        let is_told = !open.page && field.tag == "86";
+        if let Some(closing) = open.closing.filter(|_| is_told)
+            && let Some(sides) = mt940_text::sums(&field.rows.concat())
+        {
+            let sums = sides.map(|(count, sum)| Some((count, money(&sum, closing.currency).ok()?)));
+            for (at, wanted) in sums.into_iter().enumerate() {
+                let name = [":86: credits", ":86: debits"].get(at).copied().unwrap_or_default();
+                if let Some((count, sum)) = wanted {
+                    self.hold((field.line, name), at, (count, sum.into()), closing.currency);
+                }
+            }
+            return;
+        }
         let is_before = !open.texts.begun && open.opening.is_some() && open.closing.is_none();
         if field.tag == "86" && is_before {
             open.texts.stray = Some(field.line);
@@ -1149,7 +1166,6 @@ impl Mt940 {
             }
             return;
         };
-        let at = usize::from(field.tag == "90D");
         self.statement(field.line);
         let is_nothing = count == 0 && sum == 0;
         if let Some(problem) = self.other_currency(field, currency, is_nothing) {
@@ -1158,13 +1174,24 @@ impl Mt940 {
                 return;
             }
         }
-        let open = self.statement(field.line);
+        let at = usize::from(field.tag == "90D");
+        self.hold((field.line, &name), at, (count, i128::from(sum)), currency);
+    }
+
+    /// Holds one side of a statement, 0 being credits, against what is declared of it.
+    fn hold(
+        &mut self,
+        (line, name): (u64, &str),
+        at: usize,
+        wanted: (i128, i128),
+        currency: Currency,
+    ) {
+        let open = self.statement(line);
         let sums = [open.sums.by_way, open.sums.by_letter].map(|by| by.get(at).copied());
         let sums: Vec<(i128, i128)> = sums.into_iter().flatten().collect();
-        let wanted = (count, i128::from(sum));
         let found = sums.iter().find(|found| **found == wanted).or(sums.first());
         if found == sums.last() && found != sums.first() {
-            open.by_letter = open.by_letter.or(Some(field.line));
+            open.by_letter = open.by_letter.or(Some(line));
         }
         let (entries, minor) = found.copied().unwrap_or_default();
         // Below a floor limit entries are counted and not listed.
@@ -1174,15 +1201,16 @@ impl Mt940 {
         }
         self.tell_statement();
         let control = |what: &str, expected, found, currency| Control {
-            line: field.line,
+            line,
             field: format!("{name} {what}"),
             expected,
             found: Found::Is(found),
             currency,
             severity: if floor && expected > found { Severity::Warning } else { Severity::Error },
         };
+        let (count, sum) = wanted;
         self.items.push_back(control("count", count, entries, None).into());
-        self.items.push_back(control("sum", i128::from(sum), minor, Some(currency)).into());
+        self.items.push_back(control("sum", sum, minor, Some(currency)).into());
     }
 }
 
@@ -1236,6 +1264,27 @@ mod tests {
         let problems = vec![(5, Severity::Warning), (5, Severity::Error)];
         let found = look(&format!("{TEXT}{OUT}{TEXT}{OUT}"), "20,00");
         assert_eq!(found, (State::Quarantined, problems));
+    }
+
+    /// A payment and its return leave the balance as it is: the bank's sums show one that lacks.
+    #[test]
+    fn sums_behind_the_balances_are_held_against_the_entries() {
+        let state = |moved: &str, sums: &str| {
+            let text = format!(
+                ":20:X\n:25:NL32INGB0000012345EUR\n:28C:1\n:60F:C140219EUR1,00\n\
+                 :61:1402200220D0,40NTRFA\n:86:/EREF/A/\n{moved}:62F:C140220EUR0,60\n\
+                 :64:C140220EUR0,60\n:86:{sums}\n-\n"
+            );
+            inspect(Box::new(Cursor::new(text.into_bytes())), None, None).unwrap().state
+        };
+        let pair = ":61:1402200220C0,20NTRFB\n:61:1402200220D0,20NTRFB\n";
+        for sums in ["/SUM/2/1/0,60/0,20/", "D000002C000001D0,60C0,20"] {
+            assert_eq!(state(pair, sums), State::Ok, "{sums}");
+            assert_eq!(state("", sums), State::Quarantined, "{sums}: the pair lacks");
+            assert_eq!(state(&pair.repeat(2), sums), State::Quarantined, "{sums}: twice");
+        }
+        assert_eq!(state("", "/SUM/1/0/0,40/0,00/"), State::Ok);
+        assert_eq!(state("", "thank you"), State::Ok);
     }
 
     #[test]

@@ -11,7 +11,9 @@
 //! foreign account where others have the individual's identification; that one is in its addenda
 //! 715, and what it is for in 717. An account number is never a tag.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
+
+use sha2::{Digest, Sha256};
 
 use crate::model::money::Currency;
 use crate::model::settlement::{
@@ -28,6 +30,9 @@ const WIDTH: usize = 94;
 
 /// So many records of another length are named.
 const OF_OTHER_LENGTH: u8 = 10;
+
+/// So many files of one are remembered.
+const FILES: usize = 10_000;
 
 /// Entry hashes keep ten digits.
 const HASH: i128 = 10_000_000_000;
@@ -57,6 +62,8 @@ pub fn open(source: Source) -> Box<dyn Parse> {
         entry: None,
         passed_over: false,
         of_other_length: 0,
+        records: Sha256::new(),
+        files: HashSet::new(),
         ended: false,
     })
 }
@@ -74,6 +81,10 @@ struct Nacha {
     /// The last entry could not be read, which was said.
     passed_over: bool,
     of_other_length: u8,
+    /// The records of the file that is being read.
+    records: Sha256,
+    /// Those of the files before it.
+    files: HashSet<[u8; 32]>,
     ended: bool,
 }
 
@@ -192,6 +203,7 @@ impl Nacha {
             self.file = Some(Sums::default());
         }
         self.count(|sums| sums.records = sums.records.saturating_add(1));
+        self.note(record);
         match kind {
             "5" => self.begin_batch(record),
             "6" => self.entry(record),
@@ -202,6 +214,17 @@ impl Nacha {
                 self.problem(Problem::error(record.line, "record type", "1, 5 to 9", other));
             }
         }
+    }
+
+    fn note(&mut self, record: &Record) {
+        self.records.update(record.text.trim_end());
+        self.records.update("\n");
+    }
+
+    /// A file that stands in this one already, record by record: all of it would count twice.
+    fn is_again(&mut self) -> bool {
+        let records = std::mem::take(&mut self.records).finalize().into();
+        self.files.len() < FILES && !self.files.insert(records)
     }
 
     /// Characters too many or too few may have moved every column behind them.
@@ -225,6 +248,8 @@ impl Nacha {
 
     fn begin_file(&mut self, record: &Record) {
         self.close_file(record.line);
+        self.records = Sha256::new();
+        self.note(record);
         self.file = Some(Sums { records: 1, ..Sums::default() });
     }
 
@@ -447,6 +472,10 @@ impl Nacha {
             self.control(record, "9 total credit", credit, file.credit, self.dollar);
         }
         self.file = Some(Sums { closed: true, ..file });
+        if self.is_again() && file.entries != 0 {
+            let found = "one that is in this file already: its entries would count twice";
+            self.problem(Problem::error(record.line, "1 file header", "each file once", found));
+        }
     }
 
     fn close_batch(&mut self, line: u64) {
@@ -593,6 +622,17 @@ mod tests {
             }
         }
         tags
+    }
+
+    #[test]
+    fn a_file_that_stands_twice_in_one_counts_once() {
+        let one = file("", "PPD", &[entry("27", &[])]);
+        let other = file("", "PPD", &[entry("27", &[(55, "ERIKA")])]);
+        let state = |texts: [&str; 2]| inspected(&texts.join("\n")).state;
+        assert_eq!(state([&one, &other]), State::Ok);
+        assert_eq!(state([&one, &one]), State::Quarantined);
+        let empty = file("", "PPD", &[]);
+        assert_eq!(state([&empty, &empty]), State::Ok, "nothing counts twice");
     }
 
     /// The foreign account stands where others have the individual's identification.

@@ -217,6 +217,15 @@ struct Places {
 }
 
 impl Places {
+    /// Whether a column is that of an amount, or of the balance.
+    fn holds(&self, at: usize) -> bool {
+        let is_amount = match self.amount {
+            AmountAt::Signed(amount) | AmountAt::Flagged(amount, _) => amount == at,
+            AmountAt::TwoSided(debit, credit) => debit == at || credit == at,
+        };
+        is_amount || self.balance == Some(at)
+    }
+
     fn new(table: &Table, layout: &Layout) -> Result<Self, Problem> {
         let at = |column: &Column| place(layout, column);
         let maybe = |column: &Option<Column>| column.as_ref().map(at).transpose();
@@ -420,8 +429,10 @@ impl Rows {
             let names = layout.names.iter().enumerate().filter(|_| table.recognised);
             names.filter(|(_, name)| is(name.as_str())).map(|(at, _)| at).collect()
         };
+        let places = Places::new(&table, &layout)?;
+        let taken = named(words::is_fee).into_iter().filter(|at| !places.holds(*at)).collect();
         Ok(Self {
-            places: Places::new(&table, &layout)?,
+            places,
             booked: table.booked.as_ref().map(|test| Test::of(&layout, test)).transpose()?,
             ignore,
             batch,
@@ -445,7 +456,7 @@ impl Rows {
             fees: false,
             fee_rows: (0, 0),
             besides: named(words::may_be_besides),
-            taken: named(words::is_fee),
+            taken,
             totals: named(words::is_total),
             sides: named(words::is_other_side),
             part_columns: named(words::is_part),
@@ -920,7 +931,14 @@ impl Rows {
         let texts = texts.unwrap_or_else(|| said(true));
         let first = texts.first()?;
         let is_stand = words::is_stand(first) && texts.iter().all(|text| text == first);
-        is_stand.then(|| first.clone())
+        is_stand.then(|| first.clone()).or_else(|| self.stand_by_kind(row))
+    }
+
+    /// The same by the column of its kind: a word there is of the row, whatever its texts say.
+    fn stand_by_kind(&self, row: &Row<'_>) -> Option<String> {
+        let kinds = self.ways.iter().map(|at| row.get(*at)).filter(|text| text.contains(' '));
+        let mut kinds = kinds.map(normal).filter(|text| !words::may_be_a_name(text));
+        kinds.find(|text| words::is_stand(text))
     }
 
     fn day(&self, row: &Row<'_>, at: Option<usize>) -> Result<Option<NaiveDate>, Problem> {
@@ -1641,10 +1659,7 @@ impl Rows {
         let width = self.ends.width().max(row.width());
         let at = named.unwrap_or_else(|| width.saturating_sub(1));
         let places = &self.places;
-        let is_amount = match places.amount {
-            AmountAt::Signed(amount) | AmountAt::Flagged(amount, _) => amount == at,
-            AmountAt::TwoSided(debit, credit) => debit == at || credit == at,
-        };
+        let is_amount = places.holds(at) && places.balance != Some(at);
         let mark = self.table.numerals.map(|numerals| numerals.decimal);
         // Of minor units that somebody described, nothing ever shows that the last are whole.
         let can_show = self.table.recognised || mark.is_some();

@@ -20,6 +20,8 @@ pub type Sides = [(i128, i128); 2];
 #[derive(Debug, Default)]
 pub struct Twice {
     known: HashSet<(String, [Stand; 2], Sides)>,
+    /// The same by their accounts, whatever they call themselves.
+    of_accounts: HashSet<(String, [Stand; 2], Sides)>,
 }
 
 impl Twice {
@@ -40,6 +42,30 @@ impl Twice {
         }
         let stands = balances.map(|own| own.map(|own| (own.minor, own.currency, own.date)));
         let is_new = self.known.insert((name, stands, sides));
+        Self::said(line, is_new)
+    }
+
+    /// The same of a statement that calls itself otherwise, or a duplicate: it goes from the same
+    /// balance on the same day to the same balance, by entries that do not leave it as it was.
+    /// None where it does not say its account, or one of its two balances or their days.
+    pub fn end_of_account(
+        &mut self,
+        line: u64,
+        account: Option<&str>,
+        balances: [Option<Balance>; 2],
+        sides: Sides,
+    ) -> Option<Problem> {
+        let [Some(opening), Some(closing)] = balances else { return None };
+        let is_dated = opening.date.is_some() && closing.date.is_some();
+        let stands = balances.map(|own| own.map(|own| (own.minor, own.currency, own.date)));
+        if !is_dated || opening.minor == closing.minor || self.of_accounts.len() >= STATEMENTS {
+            return None;
+        }
+        let is_new = self.of_accounts.insert((account?.to_owned(), stands, sides));
+        Self::said(line, is_new)
+    }
+
+    fn said(line: u64, is_new: bool) -> Option<Problem> {
         let expected = "each statement once";
         let found = "one that is in this file already: its entries would count twice";
         (!is_new).then(|| Problem::error(line, "statement", expected, found))
@@ -66,5 +92,25 @@ mod tests {
         assert!(!end("B", 0, one) && !end("A", 7, one) && !end("A", 0, [(2, 500), (0, 0)]));
         let none = [(0, 0), (0, 0)];
         assert!(!end("A", 0, none) && !end("A", 0, none), "nothing counts twice");
+    }
+
+    #[test]
+    fn another_name_does_not_make_it_another() {
+        let euro = Currency::parse("EUR").unwrap();
+        let day = NaiveDate::from_ymd_opt(2026, 11, 19);
+        let stand = |minor, date| Some(Balance { minor, currency: euro, date, line: 1 });
+        let mut twice = Twice::default();
+        let mut end = |account: Option<&str>, balances: [Option<Balance>; 2], count: i128| {
+            twice.end_of_account(1, account, balances, [(count, 500), (0, 0)]).is_some()
+        };
+        let one = [stand(0, day), stand(500, day)];
+        assert!(!end(Some("A"), one, 1));
+        assert!(end(Some("A"), one, 1), "the same");
+        assert!(!end(Some("B"), one, 1) && !end(Some("A"), one, 2));
+        for other in [[stand(0, None), stand(500, day)], [stand(5, day); 2], [None, stand(5, day)]]
+        {
+            assert!(!end(Some("A"), other, 1) && !end(Some("A"), other, 1), "{other:?}");
+        }
+        assert!(!end(None, one, 1) && !end(None, one, 1), "whose it is is not said");
     }
 }

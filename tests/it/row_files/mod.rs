@@ -500,6 +500,12 @@ fn words_below_the_rows_are_no_row_that_was_cut() {
         let refused = refusals(cut, &format!("{quoted}{cut}"));
         assert_eq!((refused[1].0, refused[1].1.as_str()), (4, "last row"), "{refused:?}");
     }
+    let by_id = "\"Id\";\"Date\";\"Text\";\"Amount\";\"Currency\"\n\
+                 \"CARD-17\";\"2026-11-01\";\"a\";\"10.00\";\"EUR\"\n\
+                 \"BALANCE-2\";\"2026-11-02\";\"b\";\"-5.25\";\"EUR\"\n";
+    assert_eq!(look(by_id.as_bytes()).state, State::Ok);
+    let cut = refusals("an id", &format!("{by_id}\"TRANSFER-2\""));
+    assert_eq!((cut[1].0, cut[1].1.as_str()), (4, "last row"), "{cut:?}");
     for words in ["\"Total\"", "\"End of list\";\"1/1\""] {
         let found = look(format!("{quoted}{words}").as_bytes());
         assert_eq!((found.state, found.sums.entries), (State::Ok, 2), "{words}");
