@@ -40,6 +40,7 @@ pub fn open(source: Source) -> Box<dyn Parse> {
         batch: None,
         order: None,
         direction: Direction::Debit,
+        refused: Refusals::default(),
         told: false,
         ended: false,
     })
@@ -85,8 +86,46 @@ struct Pain {
     batch: Option<Level>,
     order: Option<Level>,
     direction: Direction,
+    refused: Refusals,
     told: bool,
     ended: bool,
+}
+
+/// How many orders were refused: as the group and its batches count them, and as they are listed.
+#[derive(Debug, Default)]
+struct Refusals {
+    group: u64,
+    batches: u64,
+    listed: u64,
+    /// `DtldNbOfTxs`, until `DtldSts` behind it says of what.
+    count: Option<u64>,
+    line: u64,
+}
+
+impl Refusals {
+    fn leaf(&mut self, leaf: &str, xml: &Xml, is_batch: bool) {
+        match leaf {
+            "NbOfTxsPerSts/DtldNbOfTxs" => self.count = xml.text().parse().ok(),
+            "NbOfTxsPerSts/DtldSts" => {
+                let count = self.count.take().filter(|_| xml.text() == REFUSED);
+                let sum = if is_batch { &mut self.batches } else { &mut self.group };
+                *sum = sum.saturating_add(count.unwrap_or(0));
+                if count.is_some() {
+                    self.line = xml.line();
+                }
+            }
+            _other => {}
+        }
+    }
+
+    /// Orders that were refused and that nothing names.
+    fn unnamed(&self) -> Option<Problem> {
+        let declared = self.group.max(self.batches);
+        let expected = format!("each of {declared} refused orders (RJCT) in the list");
+        let found = format!("{} of them: the others are not told", self.listed);
+        let field = "NbOfTxsPerSts";
+        (self.listed < declared).then(|| Problem::warning(self.line, field, expected, found))
+    }
 }
 
 impl Parse for Pain {
@@ -152,6 +191,7 @@ impl Pain {
             if leaf.is_empty() {
                 self.end_batch();
             } else if let Some(batch) = &mut self.batch {
+                self.refused.leaf(leaf, &self.xml, true);
                 let (text, kind) = (self.xml.text(), TagKind::PaymentInfoId);
                 batch.leaf(leaf, text, "PmtInfSts", &[("OrgnlPmtInfId", kind)]);
             }
@@ -159,6 +199,7 @@ impl Pain {
             if leaf == "OrgnlMsgNmId" && self.xml.text().starts_with("pain.008") {
                 self.direction = Direction::Credit;
             }
+            self.refused.leaf(leaf, &self.xml, false);
             let tags = [("OrgnlMsgId", TagKind::MessageId)];
             self.group.leaf(leaf, self.xml.text(), "GrpSts", &tags);
         } else if path.ends_with("GrpHdr/CreDtTm") {
@@ -220,6 +261,7 @@ impl Pain {
             let levels = [self.group.clone()];
             self.tell(&levels, false, String::new());
         }
+        self.items.extend(self.refused.unnamed().map(Item::from));
         self.items.push_back(StatementEnd { line, ..StatementEnd::default() }.into());
         self.items.extend(self.xml.take_beside().map(Item::from));
     }
@@ -237,6 +279,11 @@ impl Pain {
         }
         self.entries = self.entries.saturating_add(1);
         let status = said.and_then(|level| level.status.clone());
+        if status.as_deref() == Some(REFUSED) {
+            // What is refused as a whole is all that was sent.
+            let count = if itemised { 1 } else { u64::MAX };
+            self.refused.listed = self.refused.listed.saturating_add(count);
+        }
         let entry = Entry {
             number: self.entries,
             line: lowest.line,
@@ -419,6 +466,35 @@ mod tests {
             }
         }
         lines
+    }
+
+    /// Banks list what they took, and count what they refused.
+    #[test]
+    fn refused_orders_that_are_counted_and_not_listed_are_told() {
+        let count = |n: &str| {
+            format!(
+                "<NbOfTxsPerSts><DtldNbOfTxs>2</DtldNbOfTxs><DtldSts>ACSP</DtldSts></NbOfTxsPerSts>\
+                 <NbOfTxsPerSts><DtldNbOfTxs>{n}</DtldNbOfTxs><DtldSts>RJCT</DtldSts>\
+                 </NbOfTxsPerSts>"
+            )
+        };
+        let order = |id: &str, status: &str| {
+            format!("<OrgnlEndToEndId>{id}</OrgnlEndToEndId><TxSts>{status}</TxSts>")
+        };
+        let problems = |group: &str, batch: &str, orders: &[&str]| {
+            let found = inspected(&file(group, &block(batch, orders)));
+            assert_eq!(found.state, State::Ok);
+            found.sums.problems.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let (taken, refused) = (order("A", "ACSP"), order("B", "RJCT"));
+        for (group, batch) in [(count("1"), String::new()), (String::new(), count("1"))] {
+            let found = problems(&group, &batch, &[&taken]);
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert!(found[0].contains("NbOfTxsPerSts: expected each of 1 refused"), "{found:?}");
+            assert_eq!(problems(&group, &batch, &[&taken, &refused]), Vec::<String>::new());
+        }
+        let all = "<PmtInfSts>RJCT</PmtInfSts>";
+        assert_eq!(problems(&count("7"), all, &[]), Vec::<String>::new(), "as a whole");
     }
 
     /// The one line of a file of one order.

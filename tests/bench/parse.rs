@@ -3,8 +3,8 @@
 //!
 //!     cargo bench --bench parse [-- ENTRIES]
 //!
-//! The peer does nothing but read: every event of quick-xml, every line. Ours reads, adds up and
-//! checks. Medians of three. Each memory figure is of a process of its own.
+//! The peer does nothing but read: every event of quick-xml, every record of csv, every line. Ours
+//! reads, adds up and checks. Medians of three. Each memory figure is of a process of its own.
 
 #![expect(
     clippy::unwrap_used,
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use tieout::settlement::ledger::{State, inspect};
 
-const FORMATS: [&str; 4] = ["camt.053", "mt940", "bai2", "nacha"];
+const FORMATS: [&str; 6] = ["camt.053", "stripe", "bank_csv", "mt940", "bai2", "nacha"];
 
 /// Lines of the two memory figures.
 const MEMORY: [u64; 2] = [1_000_000, 10_000_000];
@@ -62,7 +62,12 @@ fn speed(format: &str, path: &Path, entries: u64) {
         assert_eq!(found.state, State::Ok, "{format}: {:?}", found.sums.problems);
         assert_eq!(found.sums.lines, entries, "{format}");
     });
-    let bare = median(|| if format == "camt.053" { bare_xml(path) } else { bare_lines(path) });
+    let bare = median(|| match format {
+        "camt.053" => bare_xml(path),
+        "stripe" => bare_csv(path, b','),
+        "bank_csv" => bare_csv(path, b';'),
+        _lines => bare_lines(path),
+    });
     let speed = |took: Duration| u128::from(size) * 1_000 / 1_048_576 / took.as_millis().max(1);
     println!(
         "{format}: {} MiB, {} MiB/s, bare reader {} MiB/s: ratio 0.{:03}",
@@ -91,6 +96,12 @@ fn bare_xml(path: &Path) {
     while reader.read_event_into(&mut buffer).unwrap() != quick_xml::events::Event::Eof {
         buffer.clear();
     }
+}
+
+fn bare_csv(path: &Path, delimiter: u8) {
+    let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_path(path).unwrap();
+    let mut record = csv::StringRecord::new();
+    while reader.read_record(&mut record).unwrap() {}
 }
 
 fn bare_lines(path: &Path) {
@@ -178,6 +189,14 @@ fn head(format: &str, entries: u64) -> String {
             balance("OPBD", "0.00"),
             balance("CLBD", &closing)
         ),
+        "stripe" => "automatic_payout_id,automatic_payout_effective_at,balance_transaction_id,\
+                     created_utc,available_on_utc,currency,gross,fee,net,reporting_category,\
+                     source_id,description,customer_facing_amount,customer_facing_currency,\
+                     payment_intent_id,charge_id\n"
+            .to_owned(),
+        "bank_csv" => "Buchungstag;Wertstellung;Auftraggeber;Buchungstext;Verwendungszweck;IBAN;\
+                       Betrag;Saldo;Währung\n"
+            .to_owned(),
         "mt940" => ":20:X\n:25:10020030/1234567\n:28C:1\n:60F:C261118EUR0,\n".to_owned(),
         "bai2" => {
             "01,A,B,261119,0200,1,,,2/\n02,A,B,1,261118,2400,USD,2/\n03,1,,010,0,,/\n".to_owned()
@@ -203,6 +222,15 @@ fn entry(format: &str, number: u64) -> String {
              <IBAN>DE02120300000000202051</IBAN></Id></DbtrAcct></RltdPties>\n  \
              <RmtInf><Ustrd>Invoice {number} &amp; thanks</Ustrd></RmtInf>\n \
              </TxDtls></NtryDtls>\n</Ntry>\n"
+        ),
+        "stripe" => format!(
+            "po_1,2026-11-19 00:00:00,txn_{number},2026-11-18 10:00:00,2026-11-19 00:00:00,eur,\
+             12.34,0.44,11.90,charge,ch_{number},Order {number},12.34,eur,pi_{number},ch_{number}\n"
+        ),
+        "bank_csv" => format!(
+            "19.11.2026;19.11.2026;Erika Muster;GUTSCHRIFT;Invoice {number} EREF+ORDER-{number};\
+             DE02120300000000202051;12,34;{};EUR\n",
+            amount(number * MINOR).replace('.', ",")
         ),
         "mt940" => format!(
             ":61:2611191119C12,34NTRFNONREF//B{number}\n:86:166?00GUTSCHRIFT?109251?20EREF+ORDER-\
@@ -230,6 +258,7 @@ fn tail(format: &str, entries: u64) -> String {
     let sum = entries * MINOR;
     match format {
         "camt.053" => "</Stmt></BkToCstmrStmt></Document>\n".to_owned(),
+        "stripe" | "bank_csv" => String::new(),
         "mt940" => format!(":62F:C261119EUR{}\n-\n", amount(sum).replace('.', ",")),
         "bai2" => {
             let records = entries * 2;
