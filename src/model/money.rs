@@ -65,6 +65,9 @@ fn slot([a, b, c]: [u8; 3]) -> Option<&'static AtomicU32> {
 
 /// The exponent of an upper-case code of ISO 4217's list that has one.
 fn listed(code: [u8; 3]) -> Option<u32> {
+    if !code.iter().all(u8::is_ascii_uppercase) {
+        return None;
+    }
     let kept = slot(code).map_or(0, |slot| slot.load(Ordering::Relaxed));
     let [exponent, ..] = kept.to_be_bytes();
     if kept == packed(code, exponent) {
@@ -355,6 +358,29 @@ mod tests {
                 }
                 _ => panic!("{text} {code}: {got:?}, wanted {want:?}"),
             }
+        }
+    }
+
+    /// Whatever was looked up before: the codes that are kept are those of the list alone.
+    #[test]
+    fn a_code_is_one_of_the_list_however_often_it_is_asked() {
+        for _again in 0..2 {
+            for (text, decimals) in
+                [("EUR", 2), (" eur ", 2), ("JPY", 0), ("BHD", 3), ("USD", 2), ("SEK", 2)]
+            {
+                let currency = Currency::parse(text).unwrap();
+                assert_eq!(currency.code(), text.trim().to_ascii_uppercase());
+                assert_eq!(currency.exponent(), decimals, "{text}");
+            }
+            for text in ["", "XXX", "EURO", "EU", "E1R", "\0\0\0", "\u{1}\u{2}\u{3}", "Ää", "DEM"]
+            {
+                assert_eq!(
+                    Currency::parse(text),
+                    Err(UnknownCurrency(text.to_owned())),
+                    "{text:?}"
+                );
+            }
+            assert_eq!(Currency::parse_any("DEM").unwrap().exponent(), 2);
         }
     }
 
