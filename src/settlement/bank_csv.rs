@@ -1560,7 +1560,7 @@ mod tests {
         ] {
             assert_eq!(state(name), State::Quarantined, "{name}");
         }
-        for name in ["Tax number", "Fee type", "VAT", "Steuer-Nr", "Points"] {
+        for name in ["Tax number", "Fee type", "VAT", "Umsatzsteuer", "Steuer-Nr", "Points"] {
             assert_eq!(state(name), State::Ok, "{name}");
         }
     }
@@ -1592,7 +1592,12 @@ mod tests {
             assert_eq!(state("Payment", text), State::Quarantined, "{text}");
         }
         assert_eq!(state("Opening balance", "Account 1"), State::Quarantined, "by its kind");
-        for (kind, text) in [("Payment", "Balance of order 17"), ("Total", "Berlin")] {
+        for (kind, text) in [
+            ("Payment", "Balance of order 17"),
+            ("Payment", "Sold EUR"),
+            ("Sold EUR", "Berlin"),
+            ("Total", "Berlin"),
+        ] {
             assert_eq!(state(kind, text), State::Ok, "{kind} {text}");
         }
     }

@@ -1640,19 +1640,12 @@ const WHICH: &[&str] = &[
     "kontos",
     "period",
     "periodo",
-    "eur",
-    "usd",
-    "gbp",
-    "chf",
-    "sek",
-    "nok",
-    "dkk",
-    "pln",
-    "czk",
-    "huf",
-    "tl",
-    "try",
-    "brl",
+];
+
+/// What it is in, behind these: alone beside a word that means other things, too, it says nothing
+/// (`Sold EUR` sold euros).
+const IN: &[&str] = &[
+    "eur", "usd", "gbp", "chf", "sek", "nok", "dkk", "pln", "czk", "huf", "ron", "tl", "try", "brl",
 ];
 
 /// What goes on behind one of these: `Schlusssaldo per 31.10.2026`, `Closing balance as of`.
@@ -1710,8 +1703,11 @@ fn is_balance(text: &str) -> bool {
     let is_noun = |word: &&str| BALANCES.contains(word) || BALANCES_WITH.contains(word);
     let (nouns, which): (Vec<&str>, Vec<&str>) = own.iter().copied().partition(is_noun);
     let [noun] = nouns.as_slice() else { return false };
+    let (within, which): (Vec<&str>, Vec<&str>) =
+        which.into_iter().partition(|word| IN.contains(word));
     let is_sure = BALANCES.contains(noun) || !which.is_empty();
-    is_sure && which.len() <= 5 && which.iter().all(|word| WHICH.contains(word))
+    let is_short = within.len() <= 1 && which.len() <= 5;
+    is_sure && is_short && which.iter().all(|word| WHICH.contains(word))
 }
 
 /// Whether a text is a word for a sum and what it is of, and nothing else: `Total 4711 Berlin` is
@@ -2147,8 +2143,12 @@ const BESIDES: &[&str] = &[
 const BESIDES_END: &[&str] =
     &["gebühr", "gebühren", "gebuehr", "gebuehren", "spesen", "kosten", "entgelt", "steuer"];
 
-/// Words of names that hold no money, whatever else they say: `tax number`, `fee type`.
+/// Words of names that hold no money, whatever else they say: `tax number`, `fee type`; and of a
+/// tax that the amount contains.
 const NO_MONEY: &[&str] = &[
+    "umsatzsteuer",
+    "mehrwertsteuer",
+    "vorsteuer",
     "id",
     "no",
     "nr",
