@@ -13,8 +13,8 @@ use chrono::NaiveDate;
 
 use crate::model::money::Currency;
 use crate::model::settlement::{
-    Batch, Direction, Entry, EntryStatus, Finality, Line, Problem, Severity, SignedMoney,
-    Statement, TagKind, Tie,
+    Batch, Direction, Entry, EntryStatus, Finality, Line, Problem, SignedMoney, Statement, TagKind,
+    Tie,
 };
 use crate::settlement::amount::{iso_day, unsigned};
 use crate::settlement::camt_batch::Blocks;
@@ -418,13 +418,9 @@ impl Camt {
         }
         let balances = [end.opening, end.closing];
         let (begun, sides) = (open.head.line(), open.summary.sides());
-        let name = open.head.name();
-        let problem = name.and_then(|name| self.twice.end(begun, name, balances, sides));
-        let again = self.twice.end_of_account(begun, open.head.account(), balances, sides);
-        // A report of the running day may be told again as it was.
+        let names = (open.head.name(), open.head.account());
         let is_interim = finality == Finality::Interim;
-        let severity = if is_interim { Severity::Warning } else { Severity::Error };
-        let problem = problem.or(again).map(|problem| Problem { severity, ..problem });
+        let problem = self.twice.statement(begun, names, balances, sides, is_interim);
         self.items.extend(problem.map(Item::from));
         self.items.push_back(end.into());
     }

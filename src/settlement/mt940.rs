@@ -612,12 +612,8 @@ impl Mt940 {
         let name = [&open.head.account, &open.head.id, &open.head.number];
         let name = name.map(|text| text.as_deref().unwrap_or_default()).join("\n");
         let (begun, balances, sums) = (open.head.line, [opening, closing], open.sums.by_way);
-        let problem = self.twice.end(begun, name, balances, sums);
-        let account = open.head.account.as_deref();
-        let again = self.twice.end_of_account(begun, account, balances, sums);
-        // Reports of one day may come to the same under the same numbers.
-        let severity = if interim { Severity::Warning } else { Severity::Error };
-        let problem = problem.or(again).map(|problem| Problem { severity, ..problem });
+        let names = (Some(name), open.head.account.as_deref());
+        let problem = self.twice.statement(begun, names, balances, sums, interim);
         self.items.extend(problem.map(Item::from));
         let end = StatementEnd {
             line,

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use chrono::NaiveDate;
 
 use crate::model::money::Currency;
-use crate::model::settlement::{Balance, Problem};
+use crate::model::settlement::{Balance, Problem, Severity};
 
 /// So many statements of a file are remembered.
 const STATEMENTS: usize = 10_000;
@@ -25,6 +25,22 @@ pub struct Twice {
 }
 
 impl Twice {
+    /// A statement of camt or MT940 ended: known by its name, where it has one, or by its account.
+    /// Of a report of the running day it is only said: that may be told again as it was.
+    pub fn statement(
+        &mut self,
+        line: u64,
+        (name, account): (Option<String>, Option<&str>),
+        balances: [Option<Balance>; 2],
+        sides: Sides,
+        is_interim: bool,
+    ) -> Option<Problem> {
+        let same = name.and_then(|name| self.end(line, name, balances, sides));
+        let again = self.end_of_account(line, account, balances, sides);
+        let severity = if is_interim { Severity::Warning } else { Severity::Error };
+        same.or(again).map(|problem| Problem { severity, ..problem })
+    }
+
     /// A statement that begins on `line` ended: what it calls itself (account, id, number, period),
     /// its balances and what its entries come to. A problem where one before it was the same in
     /// all of that. Pages and later statements have other balances; one without entries counts
@@ -48,7 +64,7 @@ impl Twice {
     /// The same of a statement that calls itself otherwise, or a duplicate: it goes from the same
     /// balance on the same day to the same balance, by entries that do not leave it as it was.
     /// None where it does not say its account, or one of its two balances or their days.
-    pub fn end_of_account(
+    fn end_of_account(
         &mut self,
         line: u64,
         account: Option<&str>,
