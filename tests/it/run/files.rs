@@ -150,10 +150,8 @@ pub async fn lines(shop: &Shop) -> Vec<String> {
 
 async fn a_statement_settles_what_is_stuck(engine: Engine) {
     let mut shop = shop_with_bank(engine).await;
-    // However slow the machine is, the call of what no line pays can still arrive.
     let words = shop.words.clone();
-    let slow = words.clone().policy("in_flight_max", "\"10min\"");
-    shop.words = slow.policy("stuck_after", "\"10min\"");
+    shop.words = words.clone().slow_calls();
     shop.write_words();
     let rows: Vec<Payment> = (1..=5).map(|id| at_bank(id, "processing")).collect();
     shop.insert(&rows).await;
@@ -314,7 +312,7 @@ async fn what_a_statement_says_of_rows_that_ended(engine: Engine) {
 /// Money that went out again under a charge's own tag, and that no code calls a return: it takes
 /// back what was there, and nothing where nothing was.
 async fn a_booking_the_other_way_took_back_what_was_booked(engine: Engine) {
-    let shop = shop_with_bank(engine).await;
+    let shop = Shop::open_with(engine, with_bank().slow_calls()).await;
     let rows = [
         at_bank(1, "processing"),
         at_bank(2, "paid"),
@@ -375,7 +373,7 @@ fn undoing(text: &str, places: &[usize]) -> String {
 
 /// A bank takes a payment back and undoes that. What undoes nothing is nobody's money.
 async fn what_a_bank_undid_is_there_again(engine: Engine) {
-    let shop = shop_with_bank(engine).await;
+    let shop = Shop::open_with(engine, with_bank().slow_calls()).await;
     shop.insert(&[at_bank(1, "paid"), at_bank(2, "paid"), at_bank(3, "processing")]).await;
     let bookings = [
         credit(10_001, "pay_1"),
@@ -908,7 +906,7 @@ async fn an_interim_statement_decides_nothing(engine: Engine) {
 /// Before a holiday a booking may be told some days early; in another year it is a mistake, and
 /// whoever lets the file count has it inform until then.
 async fn a_booking_of_a_day_far_ahead_pays_nobody(engine: Engine) {
-    let shop = shop_with_bank(engine).await;
+    let shop = Shop::open_with(engine, with_bank().slow_calls()).await;
     shop.insert(&[1, 2, 3, 4].map(|id| at_bank(id, "processing"))).await;
     for (id, days, code) in [(1, 365, 3), (2, 4, 0), (3, 9, 3), (4, 7, 0)] {
         let bookings = [credit(10_000 + id, &format!("pay_{id}"))];
@@ -1238,7 +1236,7 @@ async fn a_batch_that_lists_no_amounts_pays_nobody(engine: Engine) {
 }
 
 async fn a_tag_that_is_nearly_a_rows_is_shown_to_a_person(engine: Engine) {
-    let shop = shop_with_bank(engine).await;
+    let shop = Shop::open_with(engine, with_bank().slow_calls()).await;
     shop.insert(&[1, 2, 3, 4].map(|id| at_bank(id, "processing"))).await;
     let bookings = [
         credit(10_001, "PAY_1"),

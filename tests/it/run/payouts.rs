@@ -193,9 +193,7 @@ async fn a_booking_names_its_payout_or_its_row_in_its_text(engine: Engine) {
     let inbox = tempfile::tempdir().unwrap();
     let patterns = r"patterns = [{ in = 'text', find = '\b((?:po|pay)_\d+)\b' }]";
     let mut shop = shop_with_sources(engine, &folder("inbox", inbox.path(), patterns)).await;
-    // However slow the machine is, the calls of what no line pays can still arrive.
-    let words = shop.words.clone().policy("in_flight_max", "\"10min\"");
-    shop.words = words.policy("stuck_after", "\"10min\"");
+    shop.words = shop.words.clone().slow_calls();
     shop.write_words();
     let rows = [1, 10, 2, 3, 7].map(|id| at_bank(id, "processing"));
     shop.insert(&rows).await;

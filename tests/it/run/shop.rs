@@ -144,6 +144,11 @@ impl Words {
         self
     }
 
+    /// However slow the machine is, the call of what nothing tells of can still arrive.
+    pub fn slow_calls(self) -> Self {
+        self.policy("in_flight_max", "\"10min\"").policy("stuck_after", "\"10min\"")
+    }
+
     /// The whole file.
     fn text(&self, database: &str, sandbox: &str) -> String {
         let base_url = self.base_url.as_deref().unwrap_or(sandbox);
@@ -441,11 +446,21 @@ pub struct Shop {
     pub seeds: Vec<Seed>,
     /// The role that the program logs in as; none: the owner.
     login: Option<String>,
+    /// That role is the suite's choice, not the test's.
+    is_login_by_suite: bool,
 }
 
-/// The role that the whole suite is tried under, where it is.
+/// The role that a test's program logs in as on PostgreSQL: `TIEOUT_TEST_ROLE` where it is set
+/// (empty: the owner), else the one for the schedule in every test of a run, so that a right which
+/// `db roles` forgets fails there. What people decide is not the schedule's to say.
 fn suite_role() -> Option<String> {
-    std::env::var("TIEOUT_TEST_ROLE").ok().filter(|role| !role.is_empty())
+    if let Ok(role) = std::env::var("TIEOUT_TEST_ROLE") {
+        return Some(role).filter(|role| !role.is_empty());
+    }
+    // The runner names a test's thread after the test.
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or_default();
+    (test.starts_with("run::") && !test.starts_with("run::people")).then(|| "run".to_owned())
 }
 
 impl Shop {
@@ -455,13 +470,12 @@ impl Shop {
     }
 
     /// The same, with other words in its tieout.toml.
-    ///
-    /// `TIEOUT_TEST_ROLE=run` runs the program under that role of `db roles`, on PostgreSQL.
     pub async fn open_with(engine: Engine, words: Words) -> Self {
         let mut shop = Self::open_bare(engine, words).await;
         shop.tieout(&["db", "migrate"]).await.ended(0);
         if let (Engine::Postgres, Some(role)) = (engine, suite_role()) {
             shop.under_role(&role).await;
+            shop.is_login_by_suite = true;
         }
         shop
     }
@@ -483,7 +497,7 @@ impl Shop {
 
     /// From here on the program runs as a role of `tieout db roles`, and may do nothing else.
     pub async fn under_role(&mut self, role: &str) {
-        self.login = None;
+        (self.login, self.is_login_by_suite) = (None, false);
         self.write_words();
         let name = format!("tieout_suite_{role}");
         let sql = self.tieout(&["db", "roles", "--prefix", "tieout_suite"]).await.ended(0).stdout;
@@ -523,8 +537,18 @@ impl Shop {
         raw: Raw,
     ) -> Self {
         let sandbox = Sandbox::start(Settings::default()).await.unwrap();
-        let (seeds, login) = (Vec::new(), None);
-        let shop = Self { sandbox, raw, engine, words, place, folder, server, seeds, login };
+        let shop = Self {
+            sandbox,
+            raw,
+            engine,
+            words,
+            place,
+            folder,
+            server,
+            seeds: Vec::new(),
+            login: None,
+            is_login_by_suite: false,
+        };
         shop.write_words();
         shop
     }
@@ -557,6 +581,7 @@ impl Shop {
         let mut copy =
             Self::around(self.engine, self.words.clone(), place, folder, server, raw).await;
         copy.login.clone_from(&self.login);
+        copy.is_login_by_suite = self.is_login_by_suite;
         copy.write_words();
         copy.plant(self.seeds.clone());
         copy
@@ -654,7 +679,7 @@ impl Shop {
     fn words_of_people(&self, args: &[&str]) -> Option<PathBuf> {
         let is_said = matches!(args, ["files", "release", ..] | ["pause" | "resume", ..]);
         let is_by_run = self.login.as_deref() == Some("tieout_suite_run");
-        if !is_said || !is_by_run || suite_role().is_none() {
+        if !is_said || !is_by_run || !self.is_login_by_suite {
             return None;
         }
         let place = self.place.replacen("postgres@", "tieout_suite_people@", 1);
