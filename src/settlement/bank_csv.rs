@@ -15,7 +15,7 @@ use crate::settlement::balance::Chain;
 use crate::settlement::bank_words::{self as words, Deed};
 use crate::settlement::numeral::{Numerals, Order, day, decimal_of, is_day, order_of};
 use crate::settlement::own_signs;
-use crate::settlement::sheet::{self, Layout, normal};
+use crate::settlement::sheet::{self, Layout, column};
 use crate::settlement::table::{
     Amounts, Column, CurrencyOf, Cut, Dates, Declared, Declares, Table,
 };
@@ -118,7 +118,7 @@ pub fn seen(head: &str) -> Option<Problem> {
     let expected = "columns whose names say date, amount, currency and text; or --config FILE \
                     --format NAME with a [[format]] that names `date`, `amount` (or `debit` and \
                     `credit`) and `currency` (or `currency_is`)";
-    let names: Vec<String> = row.iter().map(|name| normal(name)).collect();
+    let names: Vec<String> = row.iter().map(|name| column(name)).collect();
     let needed = needed(&names, below);
     let lacks: Vec<&str> =
         needed.iter().filter(|(_, own)| own.is_empty()).map(|(what, _)| *what).collect();
@@ -147,7 +147,7 @@ fn line_of(head: &str, row: &[String]) -> u64 {
 /// Where the row stands that has the most names which are known, and how many: two at least.
 fn header_of(rows: &[Vec<String>]) -> Option<(usize, usize)> {
     let known = |row: &Vec<String>| {
-        let names = row.iter().map(|name| normal(name)).filter(|name| !name.is_empty());
+        let names = row.iter().map(|name| column(name)).filter(|name| !name.is_empty());
         names.filter(|name| words::is_known(&without_currency(name).0)).count()
     };
     let wide = rows.iter().enumerate().filter(|(_, row)| row.len() >= 3);
@@ -821,7 +821,30 @@ impl Inference<'_> {
         let amount = self.roles.amount.or(self.roles.beside).unwrap_or(0);
         let (at, own) = known.iter().min_by_key(|(at, _)| (at.abs_diff(amount), *at < amount))?;
         let agree = known.iter().all(|(_, other)| other == own) && self.is_of_amount(*at);
+        let agree = agree && !self.may_be_abroad(own);
         own.first().filter(|_| agree).map(|first| (Some(*at), *first))
+    }
+
+    /// Whether currencies that differ may be those of what a card paid abroad, told by a name that
+    /// is not known: no balance says which one each account has, and another column holds money.
+    fn may_be_abroad(&self, currencies: &[Currency]) -> bool {
+        let is_one = currencies.windows(2).all(|pair| matches!(pair, [one, next] if one == next));
+        if is_one || self.roles.balance.is_some() {
+            return false;
+        }
+        let is_figure = |text: &str| {
+            let numerals = decimal_of(text).map(|decimal| Numerals { decimal, grouped: true });
+            let of = currencies.first().zip(numerals);
+            of.is_some_and(|(currency, numerals)| numerals.read(text, *currency).is_ok())
+        };
+        let is_money = |at: usize| {
+            let mut values = self.values(at).peekable();
+            values.peek().is_some() && values.all(is_figure)
+        };
+        let names = self.layout.names.iter().enumerate();
+        let mut others =
+            names.filter(|(_, name)| !words::is_known_figure(&without_currency(name).0));
+        others.any(|(at, _)| is_money(at))
     }
 
     /// Whether a column of currencies speaks of what moved the account: it stands nearer to that
@@ -1214,11 +1237,14 @@ impl Inference<'_> {
     }
 }
 
-/// The sign of the euro or the pound, or the code of a currency before or behind an amount. Other
-/// pounds have another sign, or a letter beside it.
+/// The sign of the euro, the real or the pound, or the code of a currency before or behind an
+/// amount. Other pounds have another sign, or a letter beside it.
 fn currency_within(text: &str) -> Option<Currency> {
     if text.contains('€') {
         return Currency::parse("EUR").ok();
+    }
+    if text.contains("R$") {
+        return Currency::parse("BRL").ok();
     }
     if text.contains('£') && !text.contains(char::is_alphabetic) {
         return Currency::parse("GBP").ok();
@@ -1253,6 +1279,95 @@ mod tests {
 
     fn ok(code: &str, credits: i128, debits: i128) -> (State, Vec<(String, i128, i128)>) {
         (State::Ok, vec![(code.to_owned(), credits, debits)])
+    }
+
+    #[test]
+    fn of_what_was_agreed_and_what_moved_the_account_the_latter_is_read() {
+        let vtb = "Номер карты/счета/договора;Дата операции;Дата обработки;Сумма операции;\
+                   Валюта операции;Сумма пересчитанная в валюту счета;Валюта счета;Основание;\
+                   Статус\n\
+                   '40817;2026-09-15 09:02:50;2026-09-15;100,00;EUR;9500,00;RUB;a;Исполнено\n\
+                   '40817;2026-09-18 16:47:57;2026-09-18;-44,30;RUB;-44,30;RUB;b;Исполнено\n";
+        assert_eq!(sums(vtb), ok("RUB", 950_000, 4_430));
+        let privat = "Дата,Категорія,Картка,Опис операції,Сума в валюті картки,Валюта картки,\
+                      Сума транзакції,Валюта транзакції,Залишок на кінець періоду,Валюта залишку\n\
+                      17.06.2026,a,1234,b,-447.30,UAH,-10.00,EUR,552.70,UAH\n\
+                      16.06.2026,a,1234,b,1000.00,UAH,1000.00,UAH,1000.00,UAH\n";
+        assert_eq!(sums(privat), ok("UAH", 100_000, 44_730));
+        assert_eq!(sums(&privat.replace(",552.70", ",552.60")).0, State::Quarantined);
+        let finom = "Buchungsdatum,Time completed,Status,Transaktionsart,Verwendungszweck,\
+                     Ursprungswährung,Ursprungsbetrag,Zahlungswährung,Zahlungsbetrag,\
+                     Wallet-Saldo nach Transaktion\n\
+                     13.03.2026,13.03.2026,Completed,Transfer,a,EUR,500.00,EUR,500.00,500.00\n\
+                     14.03.2026,14.03.2026,Completed,Card,b,USD,-22.00,EUR,-20.00,480.00\n";
+        assert_eq!(sums(finom), ok("EUR", 50_000, 2_000));
+        let vivid = "Completed date,Counterparty name,Reference,Payment amount,Payment currency\n\
+                     13.03.2026,a,Gehalt,2500.00,EUR\n13.03.2026,b,Miete,-650.00,EUR\n";
+        assert_eq!(sums(vivid), ok("EUR", 250_000, 65_000));
+        let freedom = "Дата операции;Дата обработки;Описание;Сумма;Валюта;ID операции\n\
+                       23.05.2026 14:35;24.05.2026;MAGNUM;\u{2212}1 234,56;KZT;freedom-1\n";
+        assert_eq!(sums(freedom), ok("KZT", 0, 123_456));
+        let air = "Datum provedení;Měna účtu;Částka v měně účtu;Poplatek v měně účtu;Původní měna \
+                   úhrady;Původní částka úhrady;Název protistrany;Poznámka k úhradě\n\
+                   13.09.2026;CZK;-245,00;0,00;EUR;-10,00;ALBERT;\n\
+                   14.09.2026;CZK;500,00;0,00;CZK;500,00;Jana;a\n";
+        assert_eq!(sums(air), ok("CZK", 50_000, 24_500));
+        let fee = air.replace("-245,00;0,00", "-245,00;5,00");
+        assert_eq!(sums(&fee).0, State::Quarantined, "nobody says whether it is within");
+    }
+
+    #[test]
+    fn a_balance_behind_each_row_is_one_in_more_languages() {
+        let gopay = "ID pohybu;Datum;Typ;Protistrana;ID objednávky/VS;Částka;Počáteční stav;\
+                     Koncový stav;Měna;ID referenčního pohybu\n\
+                     3001;13.10.2026 10:00;Platba;Jan;2026101;500,00;0,00;500,00;CZK;\n\
+                     3002;13.10.2026 10:00;Poplatek;GoPay;2026101;-11,50;500,00;488,50;CZK;3001\n";
+        assert_eq!(sums(gopay), ok("CZK", 50_000, 1_150));
+        assert_eq!(sums(&gopay.replace("488,50", "488,40")).0, State::Quarantined);
+        let barion = "Transaction time,Transaction type,Customer/beneficiary,Transaction amount,\
+                      Balance after transaction,Currency,Payment ID generated by shop\n\
+                      2026-10-02 12:00,Card payment,a@example.com,25.00,25.00,EUR,ORD-3001\n\
+                      2026-10-02 12:00,Fee,Barion,-0.45,24.55,EUR,ORD-3001\n";
+        assert_eq!(sums(barion), ok("EUR", 2_500, 45));
+        let mbank = "mBank S.A.\n\n;;;;;;#Počáteční zůstatek:;6 000,00 CZK;\n\n\
+                     #Datum uskutečnění transakce;#Datum zaúčtování transakce;#Popis transakce;\
+                     #Částka transakce;#Účetní zůstatek po transakci;\n\
+                     06-09-2026;17-09-2026;a;-231,90;5 768,10;\n\
+                     11-09-2026;17-09-2026;b;750,00;6 518,10;\n\n\
+                     ;;;#Konečný zůstatek:;6 518,10 CZK;\n";
+        assert_eq!(sums(mbank), ok("CZK", 75_000, 23_190));
+    }
+
+    #[test]
+    fn the_sign_of_the_real_is_its_code() {
+        let bradesco = "Extrato de: Ag: 1 | Conta: 2-8\nData;Histórico;Docto.;Crédito (R$);Débito \
+                        (R$);Saldo (R$);\n30/12/25;SALDO ANTERIOR;;;;\"1,00\";\n\
+                        22/01/26;Resgate;1965112;\"3.919,07\";;\"3.920,07\";\n\
+                        22/01/26;Pagto;0000384;;\"-3.919,07\";\"1,00\";\n";
+        assert_eq!(sums(bradesco), ok("BRL", 391_907, 391_907));
+        let without =
+            bradesco.replace("22/01/26;Resgate;1965112;\"3.919,07\";;\"3.920,07\";\n", "");
+        assert_eq!(sums(&without).0, State::Quarantined);
+        // An R alone is that of the rand.
+        assert_eq!(sums(&bradesco.replace("(R$)", "(R)")).0, State::UnknownFormat);
+        let inter = "Data Lançamento;Histórico;Descrição;Valor;Saldo\n\
+                     13/10/2026;Pix recebido;a;R$ 80,00;R$ 1.080,00\n\
+                     14/10/2026;Pix enviado;b;R$ -300,00;R$ 780,00\n";
+        assert_eq!(sums(inter), ok("BRL", 8_000, 30_000));
+        assert_eq!(sums(&inter.replace("R$ -300", "-R$ 300")), ok("BRL", 8_000, 30_000));
+    }
+
+    #[test]
+    fn currencies_that_may_be_those_of_another_amount_are_not_the_accounts() {
+        let card = "Datum;Text;Belopp;Valuta;Fremmed værdi\n2026-03-10;a;-650,00;SEK;\n\
+                    2026-03-12;b;-150,00;GBP;12,34\n2026-03-13;c;10,00;SEK;\n";
+        assert_eq!(sums(card).0, State::UnknownFormat);
+        let empty = card.replace("12,34", "");
+        let both = vec![("GBP".to_owned(), 0, 15_000), ("SEK".to_owned(), 1_000, 65_000)];
+        assert_eq!(sums(&empty), (State::Ok, both));
+        let beside_tax = "Datum;Text;Ort;Valuta;Utl.belopp/moms;Belopp\n\
+                          2026-03-10;a;ORT;SEK;;-650,00\n2026-03-12;b;LUX;GBP;12,34;-150,00\n";
+        assert_eq!(sums(beside_tax).0, State::UnknownFormat);
     }
 
     #[test]

@@ -50,6 +50,7 @@ pub const DATE: &[&str] = &[
     "date d enregistrement",
     "data księgowania",
     "datum zaúčtování",
+    "datum zaúčtování transakce",
     "dátum zaúčtovania",
     "dátum zúčtovania",
     "datum knjiženja",
@@ -100,10 +101,14 @@ pub const DATE: &[&str] = &[
     "data operacji",
     "data transakcji",
     "дата платежа",
+    "дата операции",
+    "дата",
     "data movimento",
     "data mov",
     "data op",
     "date and time",
+    "transaction time",
+    "execution date",
     // Some mix letters of two alphabets.
     "дата і час операції",
     "дата i час операції",
@@ -226,6 +231,8 @@ pub const AMOUNT: &[&str] = &[
     "částka",
     "objem",
     "zaúčtovaná částka",
+    "částka transakce",
+    "částka v měně účtu",
     "összeg",
     "tranzakció összege",
     "transaktionsbetrag",
@@ -267,8 +274,9 @@ pub const BILLED: &[&str] = &[
 pub const OF_ACCOUNT: &[&str] =
     &["nettobetrag in der währung des kontos", "nettobetrag in kontowährung"];
 
-/// Three banks that say of each row what was agreed and what that moved the account by, each with a
-/// currency: of all names that tell the bank, the last two are those of the account.
+/// Banks that say of each row what was agreed and what that moved the account by, each with a
+/// currency, or call it by a name that is another thing elsewhere: of all names that tell the bank,
+/// the last two are those of the account.
 const IN_ACCOUNT: &[&[&str]] = &[
     &[
         "data transakcji",
@@ -290,6 +298,36 @@ const IN_ACCOUNT: &[&[&str]] = &[
         "сумма платежа",
         "валюта платежа",
     ],
+    &[
+        "дата операции",
+        "дата обработки",
+        "сумма операции",
+        "валюта операции",
+        "основание",
+        "статус",
+        "сумма пересчитанная в валюту счета",
+        "валюта счета",
+    ],
+    &["дата операции", "дата обработки", "описание", "id операции", "сумма", "валюта"],
+    &[
+        "дата",
+        "опис операції",
+        "сума транзакції",
+        "валюта транзакції",
+        "сума в валюті картки",
+        "валюта картки",
+    ],
+    &[
+        "buchungsdatum",
+        "time completed",
+        "transaktionsart",
+        "ursprungswährung",
+        "ursprungsbetrag",
+        "wallet saldo nach transaktion",
+        "zahlungsbetrag",
+        "zahlungswährung",
+    ],
+    &["completed date", "counterparty name", "reference", "payment amount", "payment currency"],
     &[
         "date",
         "transaction type",
@@ -352,6 +390,10 @@ pub fn is_rate(name: &str) -> bool {
 
 /// Whether a name is one of an amount, whichever.
 pub fn is_amount(name: &str) -> bool {
+    // Beside the tax there, what a card paid abroad.
+    if name.starts_with("utl belopp") {
+        return true;
+    }
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
     holds_amount(name) && !has(TAKEN) && !has(RATES) && !is_currency(name)
 }
@@ -992,6 +1034,8 @@ pub const BALANCE: &[&str] = &[
     "runningbalance",
     "account balance",
     "balance after",
+    "balance after transaction",
+    "wallet saldo nach transaktion",
     "closing balance",
     "saldo",
     "saldo na trn",
@@ -1009,6 +1053,8 @@ pub const BALANCE: &[&str] = &[
     "solde apres operation",
     "solde après opération",
     "zůstatek",
+    "účetní zůstatek po transakci",
+    "koncový stav",
     "zostatok",
     "stanje",
     "egyenleg",
@@ -1017,10 +1063,11 @@ pub const BALANCE: &[&str] = &[
     "остаток средств",
     "bakiye",
     "залишок після операції",
+    "залишок на кінець періоду",
 ];
 
 /// What the account held before the row.
-pub const HELD_BEFORE: &[&str] = &["saldo voor mutatie"];
+pub const HELD_BEFORE: &[&str] = &["saldo voor mutatie", "počáteční stav"];
 
 /// Names of the own account, each beside the name of the other side's: alone they are either's.
 const OWN_BESIDE: &[(&str, &[&str])] =
@@ -1802,6 +1849,15 @@ const BEFORE: &[&str] = &[
     "alter ",
     " alt",
     "primo",
+    "anterior",
+    "precedente",
+    "précédent",
+    "previous",
+    "poprzedni",
+    "předchozí",
+    "vorherig",
+    "vortrag",
+    "forward",
 ];
 const AFTER: &[&str] = &[
     "closing",
@@ -2137,6 +2193,27 @@ const BESIDES: &[&str] = &[
     "impuesto",
     "gebyrer",
     "avgifter",
+    "poplatek",
+    "poplatok",
+    "provizija",
+    "prowizja",
+    "opłata",
+    "комиссия",
+    "комісія",
+    "díj",
+    "díjak",
+    "jutalék",
+    "gebyr",
+    "avgift",
+    "komissio",
+    "komisija",
+    "komisyon",
+    "masraf",
+    "ücret",
+    "tasu",
+    "teenustasu",
+    "palkkio",
+    "kuluja",
 ];
 
 /// What German names of such a thing end in: `Bankspesen`, `Kontogebühr`.
@@ -2207,6 +2284,12 @@ pub fn is_within(name: &str) -> bool {
 /// Whether a name is one of what may have been taken besides the amount.
 pub fn may_be_besides(name: &str) -> bool {
     (is_fee(name) || may_be_taken(name)) && !is_within(name)
+}
+
+/// Whether a name is known, be it as that of a part of an amount, of a rate or of another amount.
+pub fn is_known_figure(name: &str) -> bool {
+    let is = [is_known, is_amount, is_fee, is_within, may_be_taken, is_rate, is_total];
+    is.iter().any(|is| is(name))
 }
 
 /// Whether a name is one of an amount with what was taken besides.
@@ -2451,6 +2534,7 @@ const BOOKED: &[&str] = &[
     "elvégezve",
     "fullført",
     "выполнено",
+    "исполнено",
     "",
 ];
 
@@ -3038,6 +3122,8 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "referens",
             "référence",
             "referencia",
+            "id objednávky vs",
+            "payment id generated by shop",
             "referencia platiteľa",
             "pnb platitelja",
             "riferimento",
@@ -3054,6 +3140,7 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "transaktions id",
             "buchungsreferenz",
             "id",
+            "unique payment id generated by barion",
         ],
     ),
     (
@@ -3129,6 +3216,10 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "osservazioni",
             "деталі операції",
             "descrição",
+            "histórico",
+            "historico",
+            "lançamento",
+            "lancamento",
             "opis",
             "opis operacji",
             "opis transakcji",
@@ -3164,6 +3255,10 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "paaiškinimai",
             "informācija saņēmējam",
             "popis transakcie",
+            "popis transakce",
+            "poznámka k úhradě",
+            "опис операції",
+            "основание",
             "informácia pre príjemcu",
             "správa pre príjemcu",
             "namen",
@@ -3179,8 +3274,17 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
 
 /// Names of a text that some give to the other side or the kind of row, beside a text: only where
 /// none of [`TAGS`] is one.
-pub const TEXT_ALONE: &[&str] =
-    &["dettagli", "operazione", "otsikko", "transaction", "transaktionen", "bezeichnung"];
+pub const TEXT_ALONE: &[&str] = &[
+    "dettagli",
+    "operazione",
+    "otsikko",
+    "transaction",
+    "transactions",
+    "transaktionen",
+    "bezeichnung",
+    "protistrana",
+    "customer beneficiary",
+];
 
 /// The payer's reference within a text of a German bank, up to the next of the codewords.
 const EREF: &str = r"(?x) (?: EREF\+\s? | \bEREF:\s+ ) (.+?)

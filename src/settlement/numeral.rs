@@ -142,7 +142,9 @@ fn bare(text: &str, currency: Currency) -> &str {
     let text = text.trim_start_matches(sign).trim_end_matches(sign).trim();
     let is_of_crowns = matches!(currency.code(), "SEK" | "NOK" | "DKK");
     let crowns = text.strip_suffix("kr").filter(|_| is_of_crowns);
-    let text = crowns.unwrap_or(text).trim();
+    let text = crowns.unwrap_or(text);
+    let reais = text.strip_prefix("R$").filter(|_| currency.code() == "BRL");
+    let text = reais.unwrap_or(text).trim();
     let code = |part: Option<&str>| part.is_some_and(|c| c.eq_ignore_ascii_case(currency.code()));
     if code(text.get(..3)) {
         return text.get(3..).unwrap_or_default().trim();

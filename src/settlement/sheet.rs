@@ -99,6 +99,15 @@ pub fn normal(name: &str) -> String {
     normal
 }
 
+/// The same of a column's name, in which the real's sign, `Saldo (R$)`, stands for its code:
+/// without punctuation it would be a letter, and that is the rand's.
+pub fn column(name: &str) -> String {
+    match name.contains("R$") {
+        true => normal(&name.replace("R$", "BRL")),
+        false => normal(name),
+    }
+}
+
 /// The header row that `accept` takes, cut by whichever delimiter shows it.
 pub fn find(head: &str, accept: impl Fn(&[String]) -> bool) -> Option<Layout> {
     DELIMITERS.into_iter().find_map(|delimiter| find_by(head, delimiter, &accept))
@@ -107,7 +116,7 @@ pub fn find(head: &str, accept: impl Fn(&[String]) -> bool) -> Option<Layout> {
 /// [`find`] by one delimiter.
 pub fn find_by(head: &str, delimiter: u8, accept: impl Fn(&[String]) -> bool) -> Option<Layout> {
     rows_of(head, delimiter, HEADER_WITHIN).into_iter().enumerate().find_map(|(above, row)| {
-        let names: Vec<String> = row.iter().map(|name| normal(name)).collect();
+        let names: Vec<String> = row.iter().map(|name| column(name)).collect();
         let filled = names.iter().filter(|name| !name.is_empty()).count();
         (filled >= 2 && accept(&names)).then_some(Layout { delimiter, above, names, shown: row })
     })
