@@ -1371,6 +1371,25 @@ mod tests {
     }
 
     #[test]
+    fn a_title_among_the_rows_that_says_another_currency_is_no_remark() {
+        let text = |title: &str, last: &str| {
+            format!(
+                "Currency: EUR\nDate;Description;Debit;Credit\n2026-09-13;a;10.00;\n\
+                 2026-09-14;b;;25.00\n{title}\n{last}"
+            )
+        };
+        let row = "2026-09-15;c;30.00;\n";
+        for title in ["Currency: USD", "Currency;USD;", "Transactions in USD", "USD", "USD;;;"] {
+            assert_eq!(sums(&text(title, row)).0, State::Quarantined, "{title}");
+        }
+        for title in ["Currency: EUR", "Transactions in EUR", "Some more words", "Rate 1.08 USD"] {
+            assert_eq!(sums(&text(title, row)), ok("EUR", 2_500, 4_000), "{title}");
+        }
+        let below = text("Ask us for an account in USD", "");
+        assert_eq!(sums(&below), ok("EUR", 2_500, 1_000), "no row stands below it");
+    }
+
+    #[test]
     fn a_column_that_is_called_like_a_status_is_one_where_its_words_are_known() {
         let text = |name: &str, last: &str| {
             format!(

@@ -2068,6 +2068,16 @@ pub fn titled_currency(row: &[String]) -> Option<Currency> {
     one_currency(words.next()?)
 }
 
+/// The currency that a title among rows says: by a name for it, or with a code at its end and no
+/// figure, `Transactions in USD`.
+pub fn currency_of_title(row: &[String]) -> Option<Currency> {
+    let mut filled = row.iter().filter(|field| !field.is_empty());
+    let title = filled.next()?;
+    let is_alone = filled.next().is_none() && !title.contains(char::is_numeric);
+    let last = || title.rsplit(' ').next().filter(|_| is_alone).and_then(one_currency);
+    declared_currency(row).or_else(|| titled_currency(row)).or_else(last)
+}
+
 /// What a title says of all amounts below it.
 const IN_EUROS: &[&str] = &[
     "importes expresados en euros",

@@ -395,6 +395,8 @@ struct Rows {
     several: bool,
     /// The first row where one of these is another amount.
     total: Option<Problem>,
+    /// A title among rows of one currency that says another one, until a row stands below it.
+    titled: Option<Problem>,
     /// The first row whose day could be two.
     two_days: Option<Problem>,
     stands: Stands,
@@ -465,6 +467,7 @@ impl Rows {
             parts: Parts::default(),
             heads: Vec::new(),
             undated: None,
+            titled: None,
             told: 0,
             unbooked: false,
             several: false,
@@ -1693,8 +1696,9 @@ impl Rows {
         self.ends.cut(row, at, last, of.exponent(), &self.name(at))
     }
 
-    /// A row that was passed over, and that ends with the file and not with its line: was it cut?
-    fn note_passed_over(&self, row: &Row<'_>, out: &mut Out) {
+    /// A row that was passed over: what it says of the rows around it; and where it ends with the
+    /// file and not with its line, was it cut?
+    fn note_passed_over(&mut self, row: &Row<'_>, out: &mut Out) {
         let is_short = row.width() < self.layout.names.len();
         // What both sides come to shows that no row before it lacks.
         let is_open = row.is_last() && self.summed != Some(row.line);
@@ -1702,6 +1706,23 @@ impl Rows {
             let expected = "a whole row, and the end of its line";
             out.push(Problem::error(row.line, "last row", expected, "a row that was cut"));
         }
+        self.note_declared(row);
+        self.note_titled(row);
+    }
+
+    /// Where all rows are of one currency by what stands above them, a title among them may be that
+    /// of rows of another one.
+    fn note_titled(&mut self, row: &Row<'_>) {
+        let CurrencyOf::All(own) = self.table.currency else { return };
+        if !self.table.recognised || is_day(row.maybe(self.places.date)) {
+            return;
+        }
+        let fields: Vec<String> = (0..row.width()).map(|at| row.get(at).to_owned()).collect();
+        let Some(said) = words::currency_of_title(&fields) else { return };
+        let expected = format!("rows of {own} alone");
+        let found = fields.join(" ");
+        let problem = || Problem::error(row.line, "currency", expected, found.trim());
+        self.titled = (said != own).then(problem);
     }
 
     /// Nobody described the file: its signs must show themselves.
@@ -1778,12 +1799,11 @@ impl Report for Rows {
         if has_header && !self.has_amount(row) && !self.is_words(row) {
             row.fits(&self.layout)?;
         }
-        let is_passed_over = self.is_no_movement(row, out)?;
-        if is_passed_over {
+        if self.is_no_movement(row, out)? {
             self.note_passed_over(row, out);
-            self.note_declared(row);
             return Ok(());
         }
+        out.extend(self.titled.take());
         if has_header && !self.ends_early(row) {
             row.fits(&self.layout)?;
         }
