@@ -1380,6 +1380,18 @@ const SUMS: &[&str] = &[
     "toplam",
     "sammanlagt",
     "ialt",
+    "totals",
+    "totali",
+    "totales",
+    "totais",
+    "totaux",
+    "osszesen",
+    "ukupno",
+    "kokku",
+    "итого",
+    "всего",
+    "合計",
+    "合计",
 ];
 
 /// What it is a sum of.
@@ -3367,6 +3379,19 @@ mod tests {
         assert_eq!(is_before("solde en début de période"), Some(true));
         assert_eq!(is_before("solde en fin de période"), Some(false));
         assert!(is_stand("solde en fin de période"));
+    }
+
+    #[test]
+    fn a_sum_of_both_sides_and_what_was_held_before_are_known_in_more_languages() {
+        for sum in ["TOTALS", "Totali", "Összesen", "Итого", "合計", "Grand total"] {
+            assert!(is_sum_of_sides(sum), "{sum}");
+        }
+        assert!(!is_sum_of_sides("Total of the week"));
+        for stand in ["saldo anterior", "saldo precedente", "previous balance", "saldovortrag"] {
+            assert!(is_stand(stand), "{stand}");
+            assert_eq!(is_before(stand), Some(true), "{stand}");
+        }
+        assert_eq!(is_before("balance carried forward"), None);
     }
 
     #[test]
