@@ -9,7 +9,7 @@ use crate::decide::absence::{self, Absence, Unproven};
 use crate::decide::decision::{Decision, Verdict, Want};
 use crate::decide::permit::HandBack;
 use crate::decide::policy::{AbsentMeans, GaveUp};
-use crate::decide::view::View;
+use crate::decide::view::{Stranger, View};
 use crate::model::count::counted;
 use crate::model::evidence::{Miss, UntaggedMatch};
 use crate::model::reason::Reason;
@@ -26,12 +26,16 @@ pub(super) fn reference_unknown(view: &View<'_>) -> Option<Decision> {
 
 /// An object that carries nearly this row's tag, or came along without being the row's.
 pub(super) fn nearly_tagged(view: &View<'_>) -> Option<Decision> {
-    let near = view.inputs.near_misses.iter().map(|(r, tag)| (r.as_str(), tag.as_str()));
-    let (reference, tag) = near.chain(view.strangers.iter().copied()).min()?;
+    let near = view.inputs.near_misses.iter();
+    let near = near.map(|(reference, tag)| Stranger { reference, tag, by_files: false });
+    let Stranger { reference, tag, by_files } = near.chain(view.strangers.iter().copied()).min()?;
     let own = view.row().tag.text();
-    let text = match tag == own {
-        true => format!("{reference} carries this row's tag `{tag}`, and is not of its kind"),
-        false => format!("{reference} carries the tag `{tag}`, nearly this row's `{own}`"),
+    let text = if tag == own {
+        format!("{reference} carries this row's tag `{tag}`, and is not of its kind")
+    } else if by_files {
+        format!("{reference} carries this row's tag `{own}`, and before it another row's, `{tag}`")
+    } else {
+        format!("{reference} carries the tag `{tag}`, nearly this row's `{own}`")
     };
     Some(view.review(Reason::TagNearMiss, text))
 }

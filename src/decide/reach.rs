@@ -156,6 +156,7 @@ impl AttemptFiles {
                 continue;
             }
             if one.is_dated() {
+                let first = open_before(one, first);
                 let begun = first_day(one, &own, (first, last));
                 series.push(Series { days: days(one, &own, (first, last), now), begun });
             } else {
@@ -362,6 +363,13 @@ fn first_day(
     };
     let day = before.iter_days().take_while(|day| *day <= last).find(has_come)?;
     expected.midnight(day)
+}
+
+/// The day itself, or where it is closed, the business day before it: the file of the one after
+/// tells of all days between.
+fn open_before(expected: &Expected, day: NaiveDate) -> NaiveDate {
+    let mut days = std::iter::successors(Some(day), NaiveDate::pred_opt).take(CLOSED);
+    days.find(|day| expected.calendar.has(*day)).unwrap_or(day)
 }
 
 /// The first of the days that a business day's file tells of: those before it that are none, too.
@@ -597,6 +605,21 @@ mod tests {
         for day in ["2026-11-20", "2026-11-24"] {
             let missing = "acc_20261123.csv did not come whole yet";
             assert_eq!(lacks(day).as_deref(), Some(missing), "{day}");
+        }
+    }
+
+    #[test]
+    fn four_closed_days_in_a_row_are_told_of_by_the_day_after() {
+        let target = Calendar { target: true, ..Calendar::weekdays() };
+        let expected = [daily("acc_%Y%m%d.csv", target)];
+        for day in ["03", "04", "05", "06"] {
+            let (from, to) =
+                (format!("2026-04-{day}T10:00:00Z"), format!("2026-04-{day}T11:00:00Z"));
+            let whole = laid_out(&expected, &came(&["20260402", "20260407"]), &from, &from);
+            assert_eq!(told(&whole, &from, &to).1, None, "{day}");
+            let without = laid_out(&expected, &came(&["20260402"]), &from, &from);
+            let lacks = told(&without, &from, &to).1;
+            assert_eq!(lacks.as_deref(), Some("acc_20260407.csv did not come whole yet"), "{day}");
         }
     }
 

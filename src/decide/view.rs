@@ -45,8 +45,8 @@ pub(super) struct View<'a> {
     pub(super) standing: Standing,
     /// The row's own objects, oldest first.
     pub(super) items: Vec<Item<'a>>,
-    /// Objects that came along and are not the row's: (reference, their tag).
-    pub(super) strangers: Vec<(&'a str, &'a str)>,
+    /// Objects that came along and are not the row's.
+    pub(super) strangers: Vec<Stranger<'a>>,
     /// What excludes each other, in a sentence.
     pub(super) conflict: Option<String>,
     lists: Vec<&'a CompleteSearch>,
@@ -56,6 +56,15 @@ pub(super) struct View<'a> {
     pub(super) no_answer: Option<&'a Cause>,
     pub(super) was_asked: bool,
     unknown_reference: Option<&'a str>,
+}
+
+/// An object that came along and is not the row's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Stranger<'a> {
+    pub(super) reference: &'a str,
+    pub(super) tag: &'a str,
+    /// Files alone tell of it: they carry this row's tag, too, behind that of another row.
+    pub(super) by_files: bool,
 }
 
 /// One object at the PSP by all that was seen of it.
@@ -395,7 +404,9 @@ impl<'a> View<'a> {
             let back = Back::of(&told);
             self.items.push(Item { object, names, final_from, has_other_tag, is_settled, back });
         } else if self.row().tag.usable().is_some() {
-            self.strangers.push((&object.reference, tags.first().copied().unwrap_or_default()));
+            let tag = tags.first().copied().unwrap_or_default();
+            let by_files = group.iter().all(|sighting| sighting.route == Route::File);
+            self.strangers.push(Stranger { reference: &object.reference, tag, by_files });
         }
     }
 

@@ -171,7 +171,8 @@ reasons! {
     ReferenceUnknown "reference_unknown" To(Review);
     /// An object's tag is nearly this row's: other case or marks, cut short, padded. Or it is this
     /// row's, and the object is of another kind: a refund under a payment's tag that is no refund
-    /// row's.
+    /// row's. Or a line of a file carries this row's tag behind a likelier one, which is another
+    /// row's, or has become another row's already.
     TagNearMiss "tag_near_miss" To(Review);
     /// Nothing found yet, and the original call could still arrive.
     WithinGrace "within_grace" To(Wait);

@@ -637,6 +637,13 @@ impl Problem {
         Self { line, field, expected, found, severity: Severity::Error }
     }
 
+    /// Whether nothing shows which way money went: then the sides of the lines are a guess, and no
+    /// person's word makes more of it.
+    pub fn leaves_sides_open(&self) -> bool {
+        let says = |text: &str| text.contains("which way");
+        self.severity == Severity::Error && (says(&self.expected) || says(&self.found))
+    }
+
     /// One that is only said.
     pub fn warning(
         line: u64,

@@ -238,6 +238,7 @@ struct Ready {
     name: String,
     stamp: Stamp,
     sighting: Sighting,
+    shut_sha256: String,
     spooled_as: Option<String>,
     sha256: String,
     begun: Begun,
@@ -308,7 +309,7 @@ impl Carrier<'_> {
         });
         let (stamp, found, sighting) = match found.await {
             Ok(found) => found,
-            Err(error) => return Ok(vec![self.spoilt(parcel, parcel.name(), &error).await?]),
+            Err(error) => return Ok(vec![self.spoilt(parcel, None, &error).await?]),
         };
         let is_archive = found.iter().any(|member| member.name.is_some());
         let mut brought = Vec::new();
@@ -333,10 +334,9 @@ impl Carrier<'_> {
         stamp: &Stamp,
         whole: &Sighting,
     ) -> Result<BroughtIn, RunError> {
-        let name = match &member.name {
-            Some(within) => format!("{}/{within}", whole.name),
-            None => whole.name.clone(),
-        };
+        let within = member.name.clone();
+        let name = name_within(&whole.name, within.as_deref());
+        let shut_sha256 = shut_sha256(&whole.raw_sha256, within.as_deref());
         let (reading, title) = (self.reading.clone(), name.clone());
         let sighting = Sighting { name: name.clone(), ..whole.clone() };
         let spooled_as = parcel.origin.as_ref().map(|origin| origin.spooled_as.clone());
@@ -344,20 +344,21 @@ impl Carrier<'_> {
         let ready = blocking(move || {
             let sha256 = hash(&mut *member.open()?)?;
             let begun = Begun::open(member.open()?, &reading)?;
-            Ok(Ready { name: title, stamp, sighting, spooled_as, sha256, begun })
+            Ok(Ready { name: title, stamp, sighting, shut_sha256, spooled_as, sha256, begun })
         });
         match ready.await {
             Ok(ready) => self.load(ready).await,
-            Err(error) => self.spoilt(parcel, name, &error).await,
+            Err(error) => self.spoilt(parcel, within.as_deref(), &error).await,
         }
     }
 
     async fn load(&self, ready: Ready) -> Result<BroughtIn, RunError> {
-        let Ready { name, stamp, sighting, spooled_as, sha256, begun } = ready;
+        let Ready { name, stamp, sighting, shut_sha256, spooled_as, sha256, begun } = ready;
         let (format, version) = (begun.format, begun.version.clone());
         let head = FileHead {
             account: self.reading.account.clone(),
             sha256: sha256.clone(),
+            shut_sha256,
             sighting,
             spooled_as,
             format: format.to_owned(),
@@ -387,12 +388,12 @@ impl Carrier<'_> {
         Ok(account.filter(|account| *account != self.reading.account))
     }
 
-    /// A file that cannot be opened. What a source gave whole, and is no archive that can be
-    /// opened, is quarantined: fetched again it would be the same.
+    /// A file that cannot be opened, or one within an archive. What a source gave whole is
+    /// quarantined: fetched again it would be the same.
     async fn spoilt(
         &self,
         parcel: &Parcel,
-        name: String,
+        within: Option<&str>,
         error: &io::Error,
     ) -> Result<BroughtIn, RunError> {
         use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof, Unsupported};
@@ -404,7 +405,7 @@ impl Carrier<'_> {
         let Some(origin) = parcel.origin.as_ref().filter(|_| is_its_own) else {
             return Ok(BroughtIn {
                 source: self.source.to_owned(),
-                name,
+                name: name_within(&parcel.name(), within),
                 sha256: String::new(),
                 format: "unknown",
                 version: String::new(),
@@ -414,7 +415,7 @@ impl Carrier<'_> {
         };
         let problem = Problem::error(0, "file", "a file or an archive that opens", &why);
         let shut = Shut { format: "unknown", version: String::new(), problem, why };
-        self.keep(origin, name, shut).await
+        self.keep(origin, within, shut).await
     }
 
     /// A file that no key of its source opens: it is quarantined as it came, and known by its
@@ -445,15 +446,23 @@ impl Carrier<'_> {
         }
         let problem = Problem::error(0, "encryption", "a message that the source's key opens", why);
         let shut = Shut { format: SEALED, version, problem, why: why.to_owned() };
-        self.keep(origin, origin.name.clone(), shut).await
+        self.keep(origin, None, shut).await
     }
 
     /// Quarantines a file whose content was not even reached.
-    async fn keep(&self, origin: &Origin, name: String, shut: Shut) -> Result<BroughtIn, RunError> {
+    async fn keep(
+        &self,
+        origin: &Origin,
+        within: Option<&str>,
+        shut: Shut,
+    ) -> Result<BroughtIn, RunError> {
         let Shut { format, version, problem, why } = shut;
+        let name = name_within(&origin.name, within);
+        let shut_sha256 = shut_sha256(&origin.raw_sha256, within);
         let head = FileHead {
             account: self.reading.account.clone(),
-            sha256: origin.raw_sha256.clone(),
+            sha256: shut_sha256.clone(),
+            shut_sha256,
             sighting: Sighting { name: name.clone(), ..origin.sighting(self.source) },
             spooled_as: Some(origin.spooled_as.clone()),
             format: format.to_owned(),
@@ -502,6 +511,19 @@ impl Origin {
             raw_bytes: self.raw_bytes,
             modified_at: self.modified_at,
         }
+    }
+}
+
+/// A file's name, or that of one within an archive.
+fn name_within(name: &str, within: Option<&str>) -> String {
+    within.map_or_else(|| name.to_owned(), |within| format!("{name}/{within}"))
+}
+
+/// See [`FileHead::shut_sha256`].
+fn shut_sha256(raw_sha256: &str, within: Option<&str>) -> String {
+    match within {
+        None => raw_sha256.to_owned(),
+        Some(within) => hex(&Sha256::digest(format!("{raw_sha256}/{within}"))),
     }
 }
 

@@ -269,7 +269,8 @@ pub struct Shelf {
     came_back: CameBack,
     /// By table and key: lines that rows succeeded by and that a correction took out.
     taken_out: HashMap<(String, String), Vec<StoredLine>>,
-    /// Tags of other rows, in lines that a row is known to by its reference alone.
+    /// Tags of other rows, in lines that a row is known to by its reference alone, or by a tag
+    /// behind them.
     anothers: HashMap<(LinePlace, RowKey), String>,
     /// Lines that a row is there for whose money they move: a refund's, or a bank's booking.
     moved: HashSet<LinePlace>,
@@ -439,8 +440,9 @@ impl Shelf {
     }
 
     /// Finds out which lines are other rows' by their tag: of those that one of these rows is known
-    /// to by its reference alone, and of those that take back what one of these rows moved: a
-    /// refund names the payment that it gives back, and may share its tag.
+    /// to by its reference alone, or by a tag behind a likelier one, and of those that take back
+    /// what one of these rows moved: a refund names the payment that it gives back, and may share
+    /// its tag.
     pub async fn find_owners(
         &mut self,
         db: &Database,
@@ -450,10 +452,13 @@ impl Shelf {
     ) -> Result<(), RunError> {
         let others: Vec<(RowKey, OfOther)> =
             rows.iter().flat_map(|row| self.others_of(row)).collect();
+        let mut anothers = self.owned_elsewhere(tables, rows);
         let doubtful = self.in_doubt(rows);
         let mut texts: HashSet<&str> = doubtful.flat_map(|(_, line, _)| tags_of(line)).collect();
+        texts.extend(self.behind_others(rows).flat_map(|(_, _, likelier)| likelier));
         texts.extend(others.iter().flat_map(|(_, other)| &other.tags).map(String::as_str));
         if texts.is_empty() && others.is_empty() {
+            self.anothers = anothers;
             return Ok(());
         }
         let texts: Vec<String> = texts.into_iter().map(str::to_owned).collect();
@@ -465,8 +470,14 @@ impl Shelf {
                 tagged.entry(one.tag.clone()).or_default().push((index, one));
             }
         }
-        let (mut anothers, mut moved) = (HashMap::new(), HashSet::new());
-        let mut refunded = HashSet::new();
+        let (mut moved, mut refunded) = (HashSet::new(), HashSet::new());
+        let is_anothers = |tag: &str, (row, line): (&Transaction, &StoredLine)| {
+            let mut found = tagged.get(tag).into_iter().flatten();
+            found.any(|(index, one)| {
+                let is_row = one.key == row.key.id && is_one_table(tables, *index, row);
+                !is_row && may_be_of(line, one.kind, row.kind)
+            })
+        };
         for (row, line, is_named) in self.in_doubt(rows) {
             if has_mover(line, &tagged, &|_| true) {
                 moved.insert(line.place);
@@ -475,15 +486,13 @@ impl Shelf {
                 refunded.insert(line.place);
             }
             let is_doubtful = !is_named && is_by_reference(row, line);
-            let has_another = |tag: &&str| {
-                let mut found = tagged.get(*tag).into_iter().flatten();
-                found.any(|(index, one)| {
-                    let is_row = one.key == row.key.id && is_one_table(tables, *index, row);
-                    !is_row && may_be_of(line, one.kind, row.kind)
-                })
-            };
-            let other = own_tags(line).filter(|_| is_doubtful).find(has_another);
-            if let Some(tag) = other {
+            let mut tags = own_tags(line).filter(|_| is_doubtful);
+            if let Some(tag) = tags.find(|tag| is_anothers(tag, (row, line))) {
+                anothers.insert((line.place, row.key.clone()), tag.to_owned());
+            }
+        }
+        for (row, line, likelier) in self.behind_others(rows) {
+            if let Some(tag) = likelier.into_iter().find(|tag| is_anothers(tag, (row, line))) {
                 anothers.insert((line.place, row.key.clone()), tag.to_owned());
             }
         }
@@ -541,6 +550,51 @@ impl Shelf {
         let (found, _) = self.parts_of(row);
         let others = self.came_back.of_others(&self.lines, row, &found);
         others.into_iter().map(|other| (row.key.clone(), other)).collect()
+    }
+
+    /// Lines under the tag of one of these rows that carry likelier ones before it: whoever has one
+    /// of those has the line, since no line pays two rows.
+    fn behind_others<'s>(
+        &'s self,
+        rows: &'s [&'s Transaction],
+    ) -> impl Iterator<Item = (&'s Transaction, &'s StoredLine, Vec<&'s str>)> {
+        self.under_tags(rows).filter_map(|(row, tag, line)| {
+            let likelier: Vec<&str> =
+                Names::from(line).all().take_while(|own| *own != tag).collect();
+            (!likelier.is_empty()).then_some((row, line, likelier))
+        })
+    }
+
+    /// Lines under the tag of one of these rows that another row or a payout has already, each with
+    /// that one's name, which is no tag.
+    fn owned_elsewhere(
+        &self,
+        tables: &[SourceTable],
+        rows: &[&Transaction],
+    ) -> HashMap<(LinePlace, RowKey), String> {
+        let owned = self.under_tags(rows).filter_map(|(row, _, line)| {
+            let (table, key) = line.row.as_ref()?;
+            let place = tables.iter().position(|own| own.settings.name == *table);
+            let is_row = *key == row.key.id
+                && (*table == row.key.table
+                    || place.is_some_and(|at| is_one_table(tables, at, row)));
+            let is_others = !is_row && moves(line.kind, line.direction, row.kind);
+            is_others.then(|| ((line.place, row.key.clone()), format!("{table}/{key}")))
+        });
+        owned.collect()
+    }
+
+    /// These rows, each with its tag and the lines that carry it.
+    fn under_tags<'s>(
+        &'s self,
+        rows: &'s [&'s Transaction],
+    ) -> impl Iterator<Item = (&'s Transaction, &'s str, &'s StoredLine)> {
+        let of_tag = move |(row, tag): (&'s Transaction, &'s str)| {
+            let found = self.by_text.get(tag).into_iter().flatten();
+            let lines = found.filter_map(|index| self.lines.get(*index));
+            lines.filter(|line| line.itemised).map(move |line| (row, tag, line))
+        };
+        rows.iter().filter_map(|row| Some((*row, row.tag.usable()?))).flat_map(of_tag)
     }
 
     /// Lines that one of these rows is known to, and that may be another's; and whether a PSP names

@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 use crate::decide::settled::last_booked;
 use crate::exit::Exit;
 use crate::model::count::counted;
+use crate::model::settlement::Problem;
 use crate::model::time::Instant;
 use crate::run::bring::{blocking, hash};
 use crate::run::error::{Doing, RunError};
@@ -37,6 +38,8 @@ const AHEAD: usize = 4;
 pub enum Refused {
     /// No format knows it.
     Unknown,
+    /// Nothing in it shows which way money went.
+    NoSides,
     /// Its bytes were not kept.
     NotKept,
     /// They were kept on this other machine, and are not on this one.
@@ -62,6 +65,10 @@ impl Refused {
     pub fn text(&self) -> String {
         match self {
             Self::Unknown => "no format knows it, so that no line of it can be read".to_owned(),
+            Self::NoSides => {
+                "nothing in it shows which way money went, so that its lines would be guesses"
+                    .to_owned()
+            }
             Self::NotKept => "its bytes were not kept".to_owned(),
             Self::Elsewhere(host) => format!("its bytes were kept on {host}, and are not here"),
             Self::Gone(place) => format!("its bytes are not at {place} any more"),
@@ -84,6 +91,11 @@ impl Refused {
         match self {
             Self::Unknown => {
                 "describe it as a [[format]] and name that in its [[source]]: it is read again then"
+            }
+            Self::NoSides => {
+                "ask whoever sends it for a file that shows it, or describe it as a [[format]] \
+                 (debit and credit, or a flag) and name that in its [[source]]: it is read again \
+                 then"
             }
             Self::NotKept | Self::Gone(_) | Self::Others(_) => {
                 "bring it in again with `tieout ingest FILE`, then release it"
@@ -141,6 +153,7 @@ pub async fn refusal(
     if file.state == FileState::Quarantined {
         return Ok(match (reading(setup, file), &file.spooled_as) {
             (None, _) => Some(Refused::Unknown),
+            _ if file.problems.iter().any(Problem::leaves_sides_open) => Some(Refused::NoSides),
             (Some(_), None) => Some(Refused::NotKept),
             (Some(_), Some(_)) => None,
         });

@@ -531,6 +531,9 @@ pub struct FileHead {
     pub account: String,
     /// SHA-256 of its bytes without any wrapping (compression, encryption).
     pub sha256: String,
+    /// What it is known by as long as nothing opens it: the hash of the bytes that came, and of one
+    /// within an archive that of those and its name there.
+    pub shut_sha256: String,
     /// Where and as what it came.
     pub sighting: Sighting,
     /// Where its bytes are kept, relative to the spool.
@@ -542,6 +545,13 @@ pub struct FileHead {
 }
 
 impl FileHead {
+    /// The hashes that it may have been known by while nothing opened it, or what it came in.
+    pub(in crate::store) fn shut_hashes(&self) -> impl Iterator<Item = &str> {
+        let raw = self.sighting.raw_sha256.as_str();
+        let own = Some(self.shut_sha256.as_str()).filter(|own| *own != raw);
+        [Some(raw), own].into_iter().flatten().filter(|shut| *shut != self.sha256)
+    }
+
     /// Whether the bytes that came were wrapped: compressed, encrypted, in an archive.
     pub(in crate::store) fn is_unwrapped(&self) -> bool {
         self.sha256 != self.sighting.raw_sha256
@@ -1244,16 +1254,16 @@ pub(in crate::store) fn opened_text(id: i64) -> String {
     format!("it was opened: what is in it is file {id}")
 }
 
-/// Gives a file that was kept as it came ($1), because nothing opened it, the hash of what was in
-/// it ($2), where that is no other file: it keeps its number and its case.
+/// Gives a file that was kept as it came ($1, in the bytes $3), because nothing opened it, the hash
+/// of what was in it ($2), where that is no other file: it keeps its number and its case.
 pub(in crate::store) const OPENED: &str = "update tieout_files set sha256 = $2 \
-     where sha256 = $1 and raw_sha256 = $1 and state = 'quarantined' and changed_at is null \
+     where sha256 = $1 and raw_sha256 = $3 and state = 'quarantined' and changed_at is null \
      and not exists (select 1 from tieout_files o where o.sha256 = $2)";
 
-/// Notes that what is in a file that was kept as it came ($1) is another file ($2), and what is
-/// said of it. Its number comes back.
+/// Notes that what is in a file that was kept as it came ($1, in the bytes $4) is another file
+/// ($2), and what is said of it. Its number comes back.
 pub(in crate::store) const OPENED_AS: &str = "update tieout_files set state = 'loaded', \
-     problems = $3, problems_total = 1, spooled_as = null where sha256 = $1 and raw_sha256 = $1 \
+     problems = $3, problems_total = 1, spooled_as = null where sha256 = $1 and raw_sha256 = $4 \
      and id <> $2 and state = 'quarantined' and changed_at is null returning id";
 
 /// What is right of a file whose content is another file.

@@ -217,8 +217,12 @@ async fn note_opened_itself(
     connection: &mut PgConnection,
     head: &FileHead,
 ) -> Result<(), StoreError> {
-    let query = sqlx::query(OPENED).bind(&head.sighting.raw_sha256).bind(&head.sha256);
-    query.execute(connection).await.map(|_| ()).map_err(failed(DOING))
+    for shut in head.shut_hashes() {
+        let query = sqlx::query(OPENED).bind(shut).bind(&head.sha256);
+        let query = query.bind(&head.sighting.raw_sha256);
+        query.execute(&mut *connection).await.map_err(failed(DOING))?;
+    }
+    Ok(())
 }
 
 /// Ends what is said of a file that nothing opened, once what is in it is another file.
@@ -229,17 +233,20 @@ async fn note_opened(
     id: i64,
     now: Instant,
 ) -> Result<(), StoreError> {
-    let kept: Option<i64> = sqlx::query_scalar(OPENED_AS)
-        .bind(&head.sighting.raw_sha256)
-        .bind(id)
-        .bind(opened_problems(id))
-        .fetch_optional(&mut *connection)
-        .await
-        .map_err(failed(DOING))?;
-    match kept {
-        Some(kept) => close_case(connection, run_id, kept, &opened_text(id), now).await,
-        None => Ok(()),
+    for shut in head.shut_hashes() {
+        let kept: Option<i64> = sqlx::query_scalar(OPENED_AS)
+            .bind(shut)
+            .bind(id)
+            .bind(opened_problems(id))
+            .bind(&head.sighting.raw_sha256)
+            .fetch_optional(&mut *connection)
+            .await
+            .map_err(failed(DOING))?;
+        if let Some(kept) = kept {
+            close_case(connection, run_id, kept, &opened_text(id), now).await?;
+        }
     }
+    Ok(())
 }
 
 /// Notes a name. What a listing tells of it now is what the next listing is held against.

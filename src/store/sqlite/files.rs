@@ -106,8 +106,11 @@ async fn take_in(
     now: Instant,
 ) -> Result<(i64, Came), StoreError> {
     if head.is_unwrapped() {
-        let query = sqlx::query(OPENED).bind(head.sighting.raw_sha256.clone());
-        execute(connection, DOING, query.bind(head.sha256.clone())).await?;
+        for shut in head.shut_hashes() {
+            let query = sqlx::query(OPENED).bind(shut.to_owned()).bind(head.sha256.clone());
+            let query = query.bind(head.sighting.raw_sha256.clone());
+            execute(connection, DOING, query).await?;
+        }
     }
     let again = sqlx::query(
         "update tieout_files set account = ?2, format = ?3, version = ?4, \
@@ -162,14 +165,18 @@ async fn note_opened(
     id: i64,
     now: Instant,
 ) -> Result<(), StoreError> {
-    let query = sqlx::query(OPENED_AS)
-        .bind(head.sighting.raw_sha256.clone())
-        .bind(id)
-        .bind(opened_problems(id));
-    let rows = fetch(connection, DOING, query).await?;
-    let Some(row) = rows.first() else { return Ok(()) };
-    let kept = Cells::new(row, DOING).int(0)?;
-    close_case(connection, run_id, kept, &opened_text(id), now).await
+    for shut in head.shut_hashes() {
+        let query = sqlx::query(OPENED_AS)
+            .bind(shut.to_owned())
+            .bind(id)
+            .bind(opened_problems(id))
+            .bind(head.sighting.raw_sha256.clone());
+        if let Some(row) = fetch(connection, DOING, query).await?.first() {
+            let kept = Cells::new(row, DOING).int(0)?;
+            close_case(connection, run_id, kept, &opened_text(id), now).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Notes a name. What a listing tells of it now is what the next listing is held against.

@@ -33,6 +33,7 @@ on_both_databases!(
     an_archive_is_known_once_all_of_it_is_there,
     a_source_says_where_the_tag_stands,
     a_signal_ends_fetching_at_once,
+    a_damaged_file_of_an_archive_keeps_its_own_record,
 );
 
 /// A source at a server.
@@ -77,6 +78,30 @@ pub fn zipped(files: &[(&str, &str)]) -> Vec<u8> {
         zip.write_all(text.as_bytes()).unwrap();
     }
     zip.finish().unwrap().into_inner()
+}
+
+/// What cannot be opened within an archive is nothing that opens beside it.
+async fn a_damaged_file_of_an_archive_keeps_its_own_record(engine: Engine) {
+    let inbox = tempfile::tempdir().unwrap();
+    let mut zip = zipped(&[("a.xml", &statement("S1", &[1])), ("b.xml", &statement("S2", &[2]))]);
+    let name = zip.windows(5).position(|own| own == b"a.xml").unwrap();
+    zip[name + 45] ^= 0x55;
+    let path = inbox.path().join("all.zip");
+    std::fs::write(&path, zip).unwrap();
+    let shop = shop(engine, &folder("inbox", inbox.path(), "archive = 'done'")).await;
+    shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
+    shop.run().await.ended(3);
+    for _again in 0..2 {
+        assert_eq!(shop.open_cases().await, ["1 file_quarantined"]);
+        let files = "select name || ' ' || state from tieout_files order by id";
+        let kept = ["all.zip/a.xml quarantined", "all.zip/b.xml loaded"];
+        assert_eq!(shop.texts(files).await, kept);
+        assert_eq!([shop.status(1).await, shop.status(2).await], ["processing", "paid"]);
+        assert!(path.exists(), "it is not put away as long as not all of it counts");
+        shop.due_now().await;
+        shop.run().await;
+    }
+    shop.check(false).await;
 }
 
 fn statement(id: &str, tags: &[i64]) -> String {

@@ -32,6 +32,7 @@ on_both_databases!(
     a_case_shows_the_line_that_came_last,
     a_batch_that_lists_no_amounts_pays_nobody,
     a_tag_that_is_nearly_a_rows_is_shown_to_a_person,
+    a_line_with_the_tags_of_two_rows_is_the_likelier_ones,
 );
 
 /// One booking: its mark (`CRDT`, `DBIT`), its amount in cents, its EndToEndId, and the code of
@@ -1233,6 +1234,42 @@ async fn a_batch_that_lists_no_amounts_pays_nobody(engine: Engine) {
         assert!(case.contains("captured, and the file does not say how much"), "{case}");
     }
     shop.check(false).await;
+}
+
+/// No line pays two rows: the likelier of its tags says whose it is, in whichever order the rows
+/// are looked at, and whatever became of them.
+async fn a_line_with_the_tags_of_two_rows_is_the_likelier_ones(engine: Engine) {
+    let beside = |text: String, own: &str, likelier: &str| {
+        let of = |tag: &str| format!("<EndToEndId>{tag}</EndToEndId>");
+        text.replace(&of(likelier), &format!("<InstrId>{own}</InstrId>{}", of(likelier)))
+    };
+    for (status, asked_first) in [("paid", false), ("processing", false), ("processing", true)] {
+        let shop = Shop::open_with(engine, with_bank().slow_calls()).await;
+        let second = Payment { amount: Some(10_001), ..at_bank(2, status) };
+        shop.insert(&[at_bank(1, "processing"), second, at_bank(3, "processing")]).await;
+        let text = camt("camt.053", "S1", &[credit(10_001, "pay_2"), credit(10_003, "pay_4")]);
+        let text = beside(beside(text, "pay_1", "pay_2"), "pay_3", "pay_4");
+        bring(&shop, "stmt.xml", &text, 0).await;
+        if asked_first {
+            let ran = shop.run_with(&["--id", "1"]).await;
+            assert_eq!(ran.verdict(1), "review tag_near_miss");
+        }
+        shop.run().await;
+        assert_eq!([shop.status(1).await, shop.status(2).await], ["processing", "paid"]);
+        let told = shop.texts("select text from tieout_journal where key = '1'").await;
+        let said = "1:1 carries this row's tag `pay_1`, and before it another row's, `pay_2`";
+        assert!(told.iter().all(|text| text == said), "{told:?}");
+        let first = lines(&shop).await.remove(0);
+        assert!(first.starts_with("pay_2 matched ") && first.ends_with(" 2"), "{first}");
+        // Of a tag that is nobody's, the other reference is the row's.
+        assert_eq!(shop.status(3).await, "paid");
+        // Its own line settles the row, whatever the other one carries.
+        let own = camt("camt.053", "S2", &[credit(10_001, "pay_1")]);
+        bring(&shop, "own.xml", &own, 0).await;
+        shop.run().await;
+        assert_eq!(shop.status(1).await, "paid");
+        shop.check(false).await;
+    }
 }
 
 async fn a_tag_that_is_nearly_a_rows_is_shown_to_a_person(engine: Engine) {

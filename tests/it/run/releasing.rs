@@ -17,6 +17,7 @@ on_both_databases!(
     a_word_waits_for_a_run_of_its_account,
     a_word_waits_for_a_run_of_the_machine_that_has_the_bytes,
     a_row_is_due_once_the_word_is_carried_out,
+    a_file_without_sides_cannot_be_let_count,
 );
 
 fn put(shop: &Shop, name: &str, text: &str) {
@@ -122,6 +123,27 @@ async fn report(shop: &Shop, run_id: &str, at: &str) -> Vec<(String, String)> {
     let of = shop.files().into_iter().filter(|file| file.starts_with(&root));
     let text = |file: &std::path::Path| std::fs::read_to_string(file).unwrap();
     of.map(|file| (file.strip_prefix(&root).unwrap().display().to_string(), text(&file))).collect()
+}
+
+/// A person's word cannot say of each line which way its money went.
+async fn a_file_without_sides_cannot_be_let_count(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank().slow_calls()).await;
+    shop.insert(&[at_bank(1, "processing")]).await;
+    let day = chrono::Utc::now().date_naive().pred_opt().unwrap();
+    let text = format!(
+        "Date;Amount;Currency;Reference;Text\n{day};100.01;EUR;pay_1;paid out\n\
+         {day};7.00;EUR;x;y\n"
+    );
+    put(&shop, "bank.csv", &text);
+    ingest(&shop, "bank.csv", 3).await;
+    for more in [&["--dry-run"][..], &[]] {
+        let words = [&["files", "release", "1", "--reason", "x"][..], more].concat();
+        let refused = shop.tieout(&words).await.ended(3);
+        assert!(refused.stderr.contains("shows which way money went"), "{}", refused.stderr);
+    }
+    assert_eq!(shop.run().await.ended(0).verdict(1), "wait within_grace");
+    assert_eq!(shop.open_cases().await, ["1 file_quarantined"]);
+    shop.check(false).await;
 }
 
 async fn a_correction_is_shown_and_only_its_difference_counts(engine: Engine) {

@@ -24,6 +24,7 @@ pub fn head(bytes: &str, name: &str) -> FileHead {
     FileHead {
         account: "stripe_live".to_owned(),
         sha256: format!("{bytes:0>64}"),
+        shut_sha256: format!("{bytes}{:0>60}", name.len()),
         sighting: Sighting {
             source: "bank".to_owned(),
             name: name.to_owned(),
