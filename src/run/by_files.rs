@@ -624,6 +624,12 @@ impl Shelf {
         known.or_else(|| by_instruction_alone(line, row).map(str::to_owned))
     }
 
+    /// Whether a line carries the row's tag, and is another row's all the same: it says nothing of
+    /// one that ended.
+    pub fn is_behind_another(&self, line: &StoredLine, row: &Transaction) -> bool {
+        !is_by_reference(row, line) && self.tag_of_another(line, row).is_some()
+    }
+
     /// Whether a line that tells of this row is to be another row's. What says that a refund failed
     /// is the refund's row's, though it moves nothing.
     fn is_another_rows(&self, line: &StoredLine, row: &Transaction) -> bool {

@@ -1148,7 +1148,8 @@ async fn agree<'a>(
     shelf.note_runs(&[]);
     shelf.find_owners(scene.db, &scene.tables, account, &rows).await?;
     for ((table, id), (row, places)) in ended {
-        let known = shelf.told_of_row(row);
+        let mut known = shelf.told_of_row(row);
+        known.retain(|line| !shelf.is_behind_another(line, row));
         let say = |line: &&StoredLine| less_if_ahead(line, shelf.said_of(line, row), row, now);
         let own: Vec<SettledLine> = known.iter().map(say).collect();
         let found = objects(&own, row.kind, row.tag.usable());

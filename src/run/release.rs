@@ -214,7 +214,11 @@ impl Releasing<'_> {
                 Ok(Release::Done { added, removed }) => {
                     is_loaded |= spoken.about == About::Quarantined;
                     let note = self.note(&spoken, &file, (added, removed)).await?;
+                    let held = note.held;
                     tell(Told::Released(Box::new(note)));
+                    if spoken.about == About::Quarantined && held > 0 {
+                        tell_held(file.id, held, tell);
+                    }
                 }
                 Ok(Release::Dropped) => tell_dropped(&file, self.stop, tell),
                 Err(why @ Refused::Elsewhere(_)) => tell_left(&file, &why, tell),
@@ -348,6 +352,15 @@ impl Releasing<'_> {
         tell(Told::Missed(Exit::Partial, text));
         Ok(())
     }
+}
+
+/// Statements of a file that was let count which another word has to let count.
+fn tell_held(id: i64, held: i64, tell: Tell<'_>) {
+    let text = format!(
+        "file {id} is released, and {held} of its statements are held: none of those lines counts; \
+         next: `tieout files show {id}` says which, and beside what"
+    );
+    tell(Told::Missed(Exit::Partial, text));
 }
 
 /// A file that was not read to its end: the word waits for the next run.

@@ -602,6 +602,8 @@ pub struct KnownName {
     pub read_by: (String, String),
     /// Of one that no key opened: the stamp of the keys that were tried.
     pub tried_keys: Option<String>,
+    /// How many lines it has.
+    pub lines: i64,
 }
 
 /// A case about files that are expected and not there.

@@ -241,6 +241,15 @@ const EVERYWHERE: &[(&str, &str, &str)] = &[
     ),
     (
         "I11",
+        "no line pays two rows: what succeeded by a line is not another row's line",
+        "select j.table_name, j.key, j.psp_reference, l.table_name, l.key from tieout_journal j
+         join tieout_lines l on l.account = j.account and j.psp_reference =
+         cast(l.file_id as text) || ':' || cast(l.position as text)
+         where j.outcome = 'succeeded' and j.applied = 'yes' and j.reason <> 'by_person'
+         and l.key is not null and (l.table_name <> j.table_name or l.key <> j.key)",
+    ),
+    (
+        "I11",
         "what a row is worth is said once by a run, whatever its lines",
         "select table_name, key, run_id from tieout_lines where key is not null
          group by table_name, key, run_id
@@ -407,6 +416,13 @@ mod tests {
             "by a run that was there",
             "update tieout_lines set state = 'matched', table_name = 'charges', key = '1',
              run_id = 'nobody', matched_at = '2026-11-19T12:00:00.000000Z' where position = 1",
+        ),
+        (
+            "no line pays two rows",
+            "update tieout_journal set psp_reference = '1:1', account = 'stripe_live'
+             where key = '1';
+             update tieout_lines set state = 'matched', table_name = 'charges', key = '4',
+             run_id = 'r1', matched_at = '2026-11-19T12:00:00.000000Z' where position = 1",
         ),
         (
             "is said once by a run",

@@ -75,6 +75,11 @@ impl Sftp {
             io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => {
                 SourceError::Gone { doing, problem: error.to_string() }
             }
+            // The code of what the server said is lost; a line that goes on answering was not cut,
+            // and then it said something of this file, which keeps no other one.
+            kind if kind != io::ErrorKind::TimedOut && self.answers(path) => {
+                SourceError::Gone { doing, problem: format!("the server says: {error}") }
+            }
             kind => {
                 self.line.cut();
                 let late = kind == io::ErrorKind::TimedOut;
@@ -82,6 +87,11 @@ impl Sftp {
                 SourceError::Unreachable { doing, problem: format!("{problem}: {error}") }
             }
         }
+    }
+
+    /// Whether the server answers a question about a path, whatever it says.
+    fn answers(&self, path: &Path) -> bool {
+        self.sftp.lstat(path).map_or_else(|error| !told(String::new(), &error).ends_all(), |_| true)
     }
 
     fn is_there(&self, path: &Path) -> Result<bool, SourceError> {

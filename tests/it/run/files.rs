@@ -33,6 +33,7 @@ on_both_databases!(
     a_batch_that_lists_no_amounts_pays_nobody,
     a_tag_that_is_nearly_a_rows_is_shown_to_a_person,
     a_line_with_the_tags_of_two_rows_is_the_likelier_ones,
+    a_line_with_a_paid_rows_tag_behind_another_says_nothing_of_it,
 );
 
 /// One booking: its mark (`CRDT`, `DBIT`), its amount in cents, its EndToEndId, and the code of
@@ -1233,6 +1234,22 @@ async fn a_batch_that_lists_no_amounts_pays_nobody(engine: Engine) {
         let case = case_of(&shop, id).await;
         assert!(case.contains("captured, and the file does not say how much"), "{case}");
     }
+    shop.check(false).await;
+}
+
+/// A line of another row contradicts no paid one, though it carries its tag, too.
+async fn a_line_with_a_paid_rows_tag_behind_another_says_nothing_of_it(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank()).await;
+    shop.insert(&[at_bank(1, "paid"), at_bank(2, "paid")]).await;
+    let text = camt("camt.053", "S1", &[credit(10_001, "pay_1"), credit(10_002, "pay_2")]);
+    let own = "<EndToEndId>pay_2</EndToEndId>";
+    let text = text.replace(own, &format!("<InstrId>pay_1</InstrId>{own}"));
+    bring(&shop, "stmt.xml", &text, 0).await;
+    let ran = shop.run().await.ended(0);
+    assert!(ran.verdicts().is_empty(), "{:?}", ran.verdicts());
+    let told = lines(&shop).await;
+    assert!(told[0].ends_with(" 1") && told[1].ends_with(" 2"), "{told:?}");
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
     shop.check(false).await;
 }
 

@@ -13,6 +13,7 @@ on_both_databases!(
     a_missing_file_is_told_until_it_is_there,
     ingest_tells_of_files_and_sources_as_a_run_does,
     files_of_one_name_and_bytes_are_told_apart_by_when_they_were_written,
+    a_days_file_under_another_days_name_is_not_that_days,
 );
 
 fn name(day: NaiveDate) -> String {
@@ -82,6 +83,43 @@ async fn a_missing_file_is_told_until_it_is_there(engine: Engine) {
     assert_eq!(told.len(), 2, "{told:?}");
     assert_eq!(told[0]["raised"][0]["condition"], "file_missing/bank");
     assert_eq!(told[1]["resolved"][0]["condition"], "file_missing/bank");
+    shop.check(false).await;
+}
+
+/// A sender who sends yesterday's file once more did not send today's, unless nothing happened.
+async fn a_days_file_under_another_days_name_is_not_that_days(engine: Engine) {
+    let inbox = tempfile::tempdir().unwrap();
+    let today = Utc::now().date_naive();
+    let before = |days| today.checked_sub_days(Days::new(days)).unwrap();
+    let more = format!(
+        "zone = 'UTC'\n[[source.expected]]\nname = 'STMT_%Y%m%d.xml'\nby = '00:00'\n\
+         lag_days = 0\nsince = '{}'\ndays = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']\n",
+        before(4),
+    );
+    let put = |day, text: &str| std::fs::write(inbox.path().join(name(day)), text).unwrap();
+    let shop = shop(engine, &folder("inbox", inbox.path(), &more)).await;
+    let (one, empty) =
+        (camt("camt.053", "S1", &[credit(10_001, "x")]), camt("camt.053", "S0", &[]));
+    put(before(4), &one);
+    shop.run().await;
+    put(before(3), &one);
+    put(before(2), &empty);
+    put(before(1), &empty);
+    put(today, &camt("camt.053", "S3", &[credit(10_003, "y")]));
+    let ran = shop.run().await.ended(3);
+    assert!(
+        ran.stderr.contains(&format!("{} was not there by", name(before(3)))),
+        "{}",
+        ran.stderr
+    );
+    let states = async || {
+        let told = shop.tieout(&["files", "expected", "--json"]).await.of_type("expected_file");
+        told.iter().map(|one| one["state"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(states().await[..5], ["came", "missing", "came", "came", "came"]);
+    put(before(3), &camt("camt.053", "S2", &[credit(10_002, "z")]));
+    shop.run().await.ended(0);
+    assert_eq!(states().await[..5], ["came"; 5]);
     shop.check(false).await;
 }
 

@@ -243,9 +243,11 @@ async fn what_does_not_tie_takes_the_place_of_nothing_that_does(engine: Engine) 
     ingest(&shop, "cut.xml", 3).await;
     let words = ["files", "release", "2", "--reason", "x"];
     shop.tieout(&words).await.ended(0);
-    let said = shop.tieout(&["ingest", "whole.xml", "--account", "bank"]).await.ended(0).stdout;
-    let said = flat(&said);
+    let ran = shop.tieout(&["ingest", "whole.xml", "--account", "bank"]).await.ended(3);
+    let said = flat(&ran.stdout);
     assert!(said.contains("released file 2: 1 line loaded, marked as untied; 1 of its"), "{said}");
+    let said = "file 2 is released, and 1 of its statements are held";
+    assert!(flat(&ran.stderr).contains(said), "{}", ran.stderr);
     assert_eq!(shop.open_cases().await, ["2 statement_corrected"]);
     let before = shop.dump().await;
     let rest = "1 line of a statement that does would count no more";
