@@ -30,8 +30,34 @@ pub struct Awaited<'a> {
     pub missing: Vec<Missing>,
     /// Every business day's file, up to the next one that is due.
     pub outlook: Vec<Outlook>,
-    /// Names that came, with the numbers of their files, and whether those are quarantined.
-    pub came: Vec<(String, i64, bool)>,
+    /// Names that came, with the numbers of their files, and why those do not count.
+    pub came: Vec<(String, i64, Option<Uncounted>)>,
+}
+
+/// Why a file that came is none that did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Uncounted {
+    /// It is quarantined.
+    Quarantined,
+    /// Every statement of it is held.
+    Held,
+}
+
+impl Uncounted {
+    fn of(name: &KnownName) -> Option<Self> {
+        match name.state {
+            FileState::Quarantined => Some(Self::Quarantined),
+            FileState::Loaded | FileState::Released => name.is_held.then_some(Self::Held),
+        }
+    }
+
+    /// In a word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Quarantined => "quarantined",
+            Self::Held => "held",
+        }
+    }
 }
 
 /// What a source owes, by every kind of file that is expected of it.
@@ -173,7 +199,10 @@ impl<'a> Awaited<'a> {
             since,
             missing: since.map(|day| missing(by, &arrived, day, now)).unwrap_or_default(),
             outlook: since.map(|day| outlook(by, &arrived, day, now)).unwrap_or_default(),
-            came: came.iter().map(|name| (name.name.clone(), name.file, is_bad(name))).collect(),
+            came: came
+                .iter()
+                .map(|name| (name.name.clone(), name.file, Uncounted::of(name)))
+                .collect(),
         }
     }
 
@@ -189,8 +218,9 @@ impl<'a> Awaited<'a> {
                 self.expected.file.name, first.name
             ),
         };
-        let bad = self.quarantined(first);
-        let bad = bad.map(|(name, id)| format!(" ({name} came and is quarantined as file {id})"));
+        let bad = self.uncounted(first);
+        let bad = bad
+            .map(|(name, id, why)| format!(" ({name} came and is {} as file {id})", why.as_str()));
         Some(format!(
             "source {}: {what}{}; rows that only it settles stay as they are; next: ask whoever \
              sends it; `tieout files expected` shows all",
@@ -200,9 +230,9 @@ impl<'a> Awaited<'a> {
     }
 
     /// The file of a business day that came and does not count.
-    pub fn quarantined(&self, file: &Missing) -> Option<(&str, i64)> {
-        let mut bad = self.came.iter().filter(|(_, _, is_bad)| *is_bad);
-        bad.find(|(name, ..)| fits(&file.name, name)).map(|(name, id, _)| (name.as_str(), *id))
+    pub fn uncounted(&self, file: &Missing) -> Option<(&str, i64, Uncounted)> {
+        let own = self.came.iter().filter(|(name, ..)| fits(&file.name, name));
+        own.filter_map(|(name, id, why)| Some((name.as_str(), *id, (*why)?))).next()
     }
 
     /// Of `explain`: what is missing, a line each.
@@ -238,5 +268,5 @@ fn resent<'a>(came: &[&'a KnownName]) -> HashSet<&'a str> {
 }
 
 fn is_bad(name: &KnownName) -> bool {
-    name.state == FileState::Quarantined
+    Uncounted::of(name).is_some()
 }

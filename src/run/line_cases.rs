@@ -16,18 +16,20 @@ use crate::run::error::{Doing as _, RunError};
 use crate::run::match_lines::is_of;
 use crate::run::scene::Scene;
 use crate::store::files::{FileDriver as _, LEFT, LineCase, LineMark, LinePlace, OpenLine};
+use crate::store::payouts::PayoutKey;
 use crate::store::source_table::{Column, SourceTable, TypeClass};
 use crate::store::template::{Piece, Template};
 
 /// A tag that could be read in more ways is of a template that anything fits.
 const READINGS: usize = 8;
 
-/// Opens the cases of those of these lines that need one: `marks` says why no row has them.
+/// Opens the cases of those of these lines that need one: `marks` says why no row has them, and
+/// `misbooked` which payout is not what a line of the bank's says.
 pub async fn open(
     scene: &Scene<'_>,
     account: &str,
     lines: &[OpenLine],
-    marks: &[LineMark],
+    (marks, misbooked): (&[LineMark], &HashMap<LinePlace, PayoutKey>),
     books: &mut Books,
 ) -> Result<(), RunError> {
     let wanted = scene.accounts.get(account).map(|open| open.setup.settings.line_cases);
@@ -43,7 +45,10 @@ pub async fn open(
     let alone = lines.iter().filter_map(|line| Some((line, *reasons.get(&line.place)?)));
     let cases: Vec<LineCase> = alone
         .filter(|(line, reason)| has_waited(line, today) && !is_cased(line, *reason))
-        .filter_map(|(line, reason)| case_of(&scene.tables, account, line, reason, wanted))
+        .filter_map(|(line, reason)| match misbooked.get(&line.place) {
+            Some(payout) => Some(case_of_payout(account, line, reason, payout)),
+            None => case_of(&scene.tables, account, line, reason, wanted),
+        })
         .collect();
     if cases.is_empty() {
         return Ok(());
@@ -94,6 +99,24 @@ fn case_of(
         money: line.gross.or(line.amount),
         is_open: line.cased.is_some(),
     })
+}
+
+/// Of what a bank booked otherwise than the PSP says that it paid out.
+fn case_of_payout(account: &str, line: &OpenLine, reason: Reason, payout: &PayoutKey) -> LineCase {
+    let money = line.gross.or(line.amount);
+    let amount = money.map_or_else(|| "money".to_owned(), |money| money.to_string());
+    let day = line.booked_on.map(|day| format!(" on {day}")).unwrap_or_default();
+    let text = format!(
+        "{amount} {}{day} (line F{}), and it is not the one booking of payout {} of {}: `tieout \
+         files show {}` says what that comes to",
+        line.direction.said(),
+        line.place,
+        payout.payout,
+        payout.account,
+        payout.file,
+    );
+    let (account, is_open) = (account.to_owned(), line.cased.is_some());
+    LineCase { place: line.place, reason, text, account, money, is_open }
 }
 
 /// Its texts that could be a row's tag, the likeliest first.

@@ -187,10 +187,11 @@ impl<'s> Matching<'s> {
         let Self { scene, account, .. } = *self;
         let Chunk { lines, mut found, ready } = chunk;
         // Not before the lines that came first are written: a payout has one booking.
-        Box::pin(found.mark_alone(scene, account)).await?;
+        let misbooked = Box::pin(found.mark_alone(scene, account)).await?;
         write(scene, books, lines.len(), &found, tell).await?;
         if !scene.options.dry_run && scene.options.ids.is_none() {
-            line_cases::open(scene, account, lines, &found.marks, books).await?;
+            let found = (&*found.marks, &misbooked);
+            line_cases::open(scene, account, lines, found, books).await?;
         }
         let woken = wake(scene, account, &found.named).await?;
         look_at_cases(scene, account, &found, books, tell).await?;
@@ -390,14 +391,20 @@ struct FoundOut<'l> {
 }
 
 impl FoundOut<'_> {
-    /// Notes what becomes of lines that no row has: a payout's booking, or why each is open.
-    async fn mark_alone(&mut self, scene: &Scene<'_>, account: &str) -> Result<(), RunError> {
+    /// Notes what becomes of lines that no row has: a payout's booking, or why each is open. Those
+    /// that name a payout and are not its one booking are told with it.
+    async fn mark_alone(
+        &mut self,
+        scene: &Scene<'_>,
+        account: &str,
+    ) -> Result<HashMap<LinePlace, PayoutKey>, RunError> {
         leave_told(scene, account, &mut self.alone).await?;
-        self.marks.extend(book_payouts(scene, &self.alone).await?);
+        let (marks, misbooked) = book_payouts(scene, &self.alone).await?;
+        self.marks.extend(marks);
         // Those of a row that agrees otherwise are told, too.
         let is_new = |mark: &&LineMark| mark.row.is_none() && self.unseen.contains(&mark.place);
         self.new = u64::try_from(self.marks.iter().filter(is_new).count()).unwrap_or(u64::MAX);
-        Ok(())
+        Ok(misbooked)
     }
 }
 
@@ -854,12 +861,16 @@ pub(super) async fn owners(
     Ok(owned.collect())
 }
 
+/// Why a bank's line that names a payout is none of what was paid.
+const NOT_AS_PAID: [Reason; 3] =
+    [Reason::AmountMismatch, Reason::CurrencyMismatch, Reason::DuplicateCapture];
+
 /// Lines that no row has may be a bank's bookings of a PSP's payouts: exactly one that names a
 /// payout, and comes to what the payout's own lines come to. Anything else is for a person.
 async fn book_payouts(
     scene: &Scene<'_>,
     alone: &[(&OpenLine, Reason)],
-) -> Result<Vec<LineMark>, RunError> {
+) -> Result<(Vec<LineMark>, HashMap<LinePlace, PayoutKey>), RunError> {
     let now = scene.clock.now();
     let may_be = |line: &OpenLine| {
         line.kind == LineKind::Movement && line.itemised && !is_ahead(line.booked_on, now)
@@ -898,9 +909,16 @@ async fn book_payouts(
         ));
     }
     let mut marks = Vec::with_capacity(found.len());
+    let mut misbooked = HashMap::new();
     for (line, key) in found {
         let booked = match key {
-            Ok(key) => booked(scene, line, &key, &named).await?,
+            Ok(key) => {
+                let booked = booked(scene, line, &key, &named).await?;
+                if booked.as_ref().is_err_and(|reason| NOT_AS_PAID.contains(reason)) {
+                    misbooked.insert(line.place, key);
+                }
+                booked
+            }
             Err(reason) => Err(reason),
         };
         marks.push(match booked {
@@ -916,7 +934,7 @@ async fn book_payouts(
             Err(reason) => open_because(line.place, reason),
         });
     }
-    Ok(marks)
+    Ok((marks, misbooked))
 }
 
 /// Whether two are what a PSP paid out under one id, be it in two currencies.

@@ -604,6 +604,8 @@ pub struct KnownName {
     pub tried_keys: Option<String>,
     /// How many lines it has.
     pub lines: i64,
+    /// Every statement of it is held.
+    pub is_held: bool,
 }
 
 /// A case about files that are expected and not there.
@@ -935,9 +937,16 @@ pub(in crate::store) const PUT_FILE_CASE: &str = "insert into tieout_cases as k 
      policy_version = excluded.policy_version, last_seen_at = excluded.last_seen_at, \
      last_run = excluded.last_run, times_seen = k.times_seen + 1";
 
-/// What makes a line `l` one that may have a case: no row has it, and no row is looked at for it.
+/// What makes a line `l` one that may have a case: no row has it, and no row is looked at for it;
+/// or it names a payout that it is not the booking of, and has a case that says so.
 pub(in crate::store) const MAY_HAVE_CASE: &str = "l.state = 'open' and l.decides \
-     and l.reason in ('orphan', 'tag_unusable', 'reference_missing', 'returned')";
+     and (l.reason in ('orphan', 'tag_unusable', 'reference_missing', 'returned') \
+     or l.reason = l.cased)";
+
+/// What makes a line `l` one that gets the case `u`.
+pub(in crate::store) const MAY_GET_CASE: &str = "l.state = 'open' and l.decides \
+     and (l.reason in ('orphan', 'tag_unusable', 'reference_missing', 'returned') \
+     or l.reason = u.reason)";
 
 /// What such a line's `cased` says once a person left it as it is.
 pub(crate) const LEFT: &str = "left";

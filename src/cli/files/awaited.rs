@@ -105,9 +105,9 @@ fn rows(awaited: &Awaited<'_>) -> Vec<String> {
 fn row(awaited: &Awaited<'_>, one: &Outlook) -> String {
     let zone = awaited.expected.file.zone;
     let due = one.file.due.with_timezone(&zone).format("%Y-%m-%d %H:%M");
-    let (word, rest) = match (one.stands, awaited.quarantined(&one.file)) {
+    let (word, rest) = match (one.stands, awaited.uncounted(&one.file)) {
         (Stands::Came, _) => ("came", came(awaited, one).unwrap_or_default()),
-        (_, Some((name, id))) => ("bad", format!("{name}: quarantined as file {id}")),
+        (_, Some((name, id, why))) => ("bad", format!("{name}: {} as file {id}", why.as_str())),
         (Stands::Missing, None) => ("MISSING", format!("{} since {due}", one.file.name)),
         (Stands::Coming, None) => ("to come", format!("{} until {due}", one.file.name)),
     };
@@ -116,21 +116,21 @@ fn row(awaited: &Awaited<'_>, one: &Outlook) -> String {
 
 /// The name that it came under; where every day's name is the same, that.
 fn came(awaited: &Awaited<'_>, one: &Outlook) -> Option<String> {
-    let mut good = awaited.came.iter().filter(|(_, _, is_bad)| !is_bad);
+    let mut good = awaited.came.iter().filter(|(_, _, why)| why.is_none());
     good.find(|(name, ..)| fits(&one.file.name, name)).map(|(name, ..)| name.clone())
 }
 
 fn body(awaited: &Awaited<'_>, one: &Outlook) -> serde_json::Value {
-    let bad = awaited.quarantined(&one.file).filter(|_| one.stands != Stands::Came);
+    let bad = awaited.uncounted(&one.file).filter(|_| one.stands != Stands::Came);
     let state = match (one.stands, bad) {
         (Stands::Came, _) => "came",
-        (_, Some(_)) => "quarantined",
+        (_, Some((_, _, why))) => why.as_str(),
         (Stands::Missing, None) => "missing",
         (Stands::Coming, None) => "coming",
     };
     let file = match one.stands {
         Stands::Came => came(awaited, one),
-        Stands::Missing | Stands::Coming => bad.map(|(name, _)| name.to_owned()),
+        Stands::Missing | Stands::Coming => bad.map(|(name, ..)| name.to_owned()),
     };
     json!({
         "source": awaited.source.name,

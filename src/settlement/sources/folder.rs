@@ -9,7 +9,7 @@ use std::time::UNIX_EPOCH;
 use rustix::fs::{Mode, OFlags};
 
 use crate::settlement::sources::pick::{Kind, Seen};
-use crate::settlement::sources::{ENTRIES_MAX, Going, Shelf, SourceError, pour};
+use crate::settlement::sources::{Going, Shelf, SourceError, note, pour};
 
 /// A folder.
 #[derive(Debug, Clone)]
@@ -32,11 +32,13 @@ impl Shelf for Folder {
     fn list(&mut self) -> Result<Vec<Seen>, SourceError> {
         let entries = std::fs::read_dir(&self.path).map_err(|e| gone("listing", &self.path, &e))?;
         let mut listing = Vec::new();
-        for entry in entries.take(ENTRIES_MAX) {
+        for entry in entries {
             let entry = entry.map_err(|e| gone("listing", &self.path, &e))?;
             // Of the name itself, never of what a link leads to.
             match entry.metadata() {
-                Ok(metadata) => listing.push(seen(&entry.file_name(), &metadata)),
+                Ok(metadata) => {
+                    note(&mut listing, seen(&entry.file_name(), &metadata), &self.path)?;
+                }
                 // It went while the folder was listed.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(gone("looking at", &entry.path(), &error)),
@@ -100,7 +102,7 @@ fn seen(name: &OsStr, metadata: &Metadata) -> Seen {
     Seen {
         name: name.to_string_lossy().into_owned(),
         size: metadata.len(),
-        modified: modified.map(|since| since.as_secs()),
+        modified: modified.and_then(|since| u64::try_from(since.as_micros()).ok()),
         kind: kind(metadata),
     }
 }

@@ -11,7 +11,7 @@
 //! To add a kind of source: a file here with a [`Shelf`], its settings and its place in [`open`].
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub mod decrypt;
 pub mod fetch;
@@ -35,8 +35,9 @@ use crate::exit::Exit;
 /// 8 KiB a server that is 20 ms away gives 1.4 MiB/s, with this 114.
 pub const BUFFER: usize = 1024 * 1024;
 
-/// A folder with more entries is not an inbox; each costs memory here.
-pub const ENTRIES_MAX: usize = 1_000_000;
+/// A folder with more entries is not an inbox: each costs memory here, and a server could send them
+/// without an end. None of its files is read then, as the one that is due may be among the rest.
+const ENTRIES_MAX: usize = 1_000_000;
 
 /// Told the bytes that have come; false: stop.
 pub type Going<'a> = &'a mut (dyn FnMut(u64) -> bool + Send);
@@ -135,6 +136,12 @@ pub enum SourceError {
         /// Why.
         problem: String,
     },
+    /// There are more names than an inbox has.
+    #[error("listing {path}: it holds more than 1,000,000 names; none of its files was read")]
+    Crowded {
+        /// The folder.
+        path: String,
+    },
     /// A file changed while it was read.
     #[error("{name} changed while it was read: {problem}; it is fetched again by the next run")]
     Changed {
@@ -193,6 +200,7 @@ impl SourceError {
             | Self::Refused { .. }
             | Self::Trust { .. }
             | Self::Secret { .. }
+            | Self::Crowded { .. }
             | Self::Stopped { .. }
             | Self::Local { .. } => true,
             Self::Gone { .. } | Self::Changed { .. } | Self::Sealed { .. } => false,
@@ -207,6 +215,7 @@ impl SourceError {
             Self::Secret { exit, .. } => *exit,
             Self::Unreachable { .. }
             | Self::Gone { .. }
+            | Self::Crowded { .. }
             | Self::Changed { .. }
             | Self::Sealed { .. }
             | Self::Stopped { .. }
@@ -234,6 +243,10 @@ impl SourceError {
                 "ask its operator for algorithms of this decade".to_owned()
             }
             Self::Secret { .. } => format!("mend the settings of `{name}`: tieout config check"),
+            Self::Crowded { .. } => format!(
+                "have its old files put elsewhere, or name the folder of the new ones as the \
+                 `path` of `{name}`"
+            ),
             Self::Gone { .. } => format!("mend the path or the rights: tieout sources test {name}"),
             Self::Sealed { .. } => {
                 format!("look at [source.decrypt] of `{name}`, and which key the sender uses")
@@ -241,6 +254,15 @@ impl SourceError {
             Self::Local { .. } => "free some space, or let this user write there".to_owned(),
         }
     }
+}
+
+/// Notes an entry of a listing, while it is one of an inbox.
+fn note(listing: &mut Vec<Seen>, seen: Seen, path: &Path) -> Result<(), SourceError> {
+    if listing.len() >= ENTRIES_MAX {
+        return Err(SourceError::Crowded { path: path.display().to_string() });
+    }
+    listing.push(seen);
+    Ok(())
 }
 
 /// Copies until the end, in large pieces.
@@ -266,5 +288,24 @@ fn pour(
         let bytes = buffer.get(..read).unwrap_or_default();
         to.write_all(bytes).map_err(SourceError::local("writing what came of", name))?;
         copied = copied.saturating_add(u64::try_from(read).unwrap_or(0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settlement::sources::pick::Kind;
+
+    #[test]
+    fn a_listing_with_more_names_than_an_inbox_has_is_refused_whole() {
+        let seen = Seen { name: String::new(), size: 0, modified: None, kind: Kind::File };
+        let mut listing = vec![seen.clone(); ENTRIES_MAX - 1];
+        let path = Path::new("in");
+        note(&mut listing, seen.clone(), path).unwrap();
+        let error = note(&mut listing, seen, path).unwrap_err();
+        assert!(error.ends_all());
+        assert_eq!(error.exit(), Exit::Partial);
+        let says = "listing in: it holds more than 1,000,000 names; none of its files was read";
+        assert_eq!(error.to_string(), says);
     }
 }

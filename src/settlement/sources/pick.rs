@@ -23,7 +23,8 @@ pub struct Seen {
     pub name: String,
     /// Its bytes.
     pub size: u64,
-    /// When it was last written, in seconds since 1970, where the listing says so.
+    /// When it was last written, in microseconds since 1970, where the listing says so. A folder of
+    /// this machine does to that: a file that takes another's place within a second is another.
     pub modified: Option<u64>,
     /// What it is.
     pub kind: Kind,
@@ -32,8 +33,7 @@ pub struct Seen {
 impl Seen {
     /// When it was last written, as an instant.
     pub fn written(&self) -> Option<Instant> {
-        let secs = i64::try_from(self.modified?).ok()?;
-        DateTime::from_timestamp(secs, 0)
+        DateTime::from_timestamp_micros(i64::try_from(self.modified?).ok()?)
     }
 }
 

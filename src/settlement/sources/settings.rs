@@ -427,9 +427,10 @@ impl SourceSettings {
         };
         self.check_spans(&mut wrong);
         if let Some(archive) = &self.archive
-            && (archive.is_empty() || archive.contains(char::is_control))
+            && (archive.contains(char::is_control) || is_inbox(archive))
         {
-            wrong.add("archive", "expected the name of a folder, as `done`");
+            let text = "expected the name of a folder that is not the source's own, as `done`";
+            wrong.add("archive", text);
         }
         let decrypt = self.decrypt(around, &mut wrong);
         let tags = self.tags(&mut wrong);
@@ -757,6 +758,11 @@ impl Wrong {
     }
 }
 
+/// Whether a folder's name leads back to where it is looked up from.
+fn is_inbox(archive: &str) -> bool {
+    archive.split('/').all(|part| part.is_empty() || part == ".") && !archive.starts_with('/')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -834,6 +840,7 @@ mod tests {
             (format!("{FOLDER}stable_for = '0s'"), "stable_for: expected a span"),
             (format!("{FOLDER}stable_for = 'soon'"), "not a span"),
             (format!("{FOLDER}archive = ''"), "archive: expected the name"),
+            (format!("{FOLDER}archive = './.'"), "that is not the source's own"),
             (format!("{FOLDER}pasword_env = 'x'"), "unknown field"),
             (format!("{FOLDER}password = 'x'"), "unknown field"),
             (FOLDER.replace("inbox", "in/box"), "name: expected 1 to 64"),

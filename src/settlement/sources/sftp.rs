@@ -16,7 +16,7 @@ use crate::settlement::sources::pick::{Kind, Seen};
 use crate::settlement::sources::settings::{Secrets, Server};
 use crate::settlement::sources::trust::Trusted;
 use crate::settlement::sources::wire::{Line, NO_SUCH_FILE, told};
-use crate::settlement::sources::{ENTRIES_MAX, Going, Shelf, SourceError, pour};
+use crate::settlement::sources::{Going, Shelf, SourceError, note, pour};
 
 /// libssh2 ends a listing by this error.
 const END_OF_LIST: i32 = -16;
@@ -109,20 +109,21 @@ impl Shelf for Sftp {
         let mut folder =
             self.sftp.opendir(path).map_err(|error| self.failed("listing", path, &error))?;
         let mut listing = Vec::new();
-        while listing.len() < ENTRIES_MAX {
+        loop {
             match folder.readdir() {
                 Ok((name, stat)) => {
                     // A server of another kind of machine may send what is no UTF-8.
                     let name = name.to_string_lossy();
                     if name != "." && name != ".." {
-                        listing.push(seen(&name, &stat));
+                        note(&mut listing, seen(&name, &stat), path)?;
                     }
                 }
-                Err(error) if error.code() == ErrorCode::Session(END_OF_LIST) => break,
+                Err(error) if error.code() == ErrorCode::Session(END_OF_LIST) => {
+                    return Ok(listing);
+                }
                 Err(error) => return Err(self.failed("listing", path, &error)),
             }
         }
-        Ok(listing)
     }
 
     fn stat(&mut self, name: &str) -> Result<Seen, SourceError> {
@@ -177,5 +178,6 @@ fn seen(name: &str, stat: &FileStat) -> Seen {
         Some(_other) => Kind::Other,
     };
     // Without a size nothing proves that a file came whole: it is read as one that changed.
-    Seen { name: name.to_owned(), size: stat.size.unwrap_or(0), modified: stat.mtime, kind }
+    let modified = stat.mtime.and_then(|secs| secs.checked_mul(1_000_000));
+    Seen { name: name.to_owned(), size: stat.size.unwrap_or(0), modified, kind }
 }

@@ -7,7 +7,7 @@ use sqlx::postgres::{PgConnection, PgPool};
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
 use crate::store::files::{
-    A_LINE_CASE, LEFT, LINE_CASE_ENDED, LineCase, LinePlace, MAY_HAVE_CASE, clean,
+    A_LINE_CASE, LEFT, LINE_CASE_ENDED, LineCase, LinePlace, MAY_GET_CASE, MAY_HAVE_CASE, clean,
 };
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::people::end_outrun;
@@ -55,7 +55,7 @@ pub(super) async fn put(
     let from = cases_in(&mut sql, cases);
     sql.push(&format!(
         "update tieout_lines l set cased = u.reason from {from} \
-         where l.file_id = u.file and l.position = u.position and {MAY_HAVE_CASE} \
+         where l.file_id = u.file and l.position = u.position and {MAY_GET_CASE} \
          and coalesce(l.cased, '') not in (u.reason, {left}) \
          and exists (select from tieout_runs r where r.id = {run} and r.state = 'running') \
          returning l.file_id, l.position"

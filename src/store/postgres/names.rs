@@ -29,7 +29,10 @@ pub(super) async fn known(
     sql.push(&format!(
         "select n.name, n.raw_sha256, n.raw_bytes, n.modified_at, n.first_seen_at, \
          n.archived_at, n.file_id, f.state, f.changed_at is not null, r.version, \
-         r.config_sha256, case when f.format = {sealed} then f.version end, f.lines \
+         r.config_sha256, case when f.format = {sealed} then f.version end, f.lines, \
+         exists (select 1 from tieout_statements s where s.file_id = f.id and s.state = 'held') \
+         and not exists (select 1 from tieout_statements s where s.file_id = f.id \
+         and s.state <> 'held') \
          from tieout_file_names n join tieout_files f on f.id = n.file_id \
          join tieout_runs r on r.id = coalesce(f.tried_run, f.run_id) \
          where n.source = {source} and ({account}::text is null or f.account = {account}) \
@@ -51,6 +54,7 @@ pub(super) async fn known(
             read_by: (cells.text(9)?, cells.text(10)?),
             tried_keys: cells.maybe_text(11)?,
             lines: cells.big(12)?,
+            is_held: cells.flag(13)?,
         })
     });
     names.collect()

@@ -7,7 +7,7 @@ use sqlx::sqlite::SqliteConnection;
 use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
 use crate::store::files::{
-    A_LINE_CASE, LEFT, LINE_CASE_ENDED, LineCase, LinePlace, MAY_HAVE_CASE, clean,
+    A_LINE_CASE, LEFT, LINE_CASE_ENDED, LineCase, LinePlace, MAY_GET_CASE, MAY_HAVE_CASE, clean,
 };
 use crate::store::sqlite::cases::close_numbered;
 use crate::store::sqlite::cells::Cells;
@@ -36,10 +36,11 @@ pub(super) async fn put(
             Value::from(case.reason.as_str()),
         ]
     });
+    let may_get_one = MAY_GET_CASE.replace("u.reason", "m.column3");
     let noting = |rows: &str| {
         format!(
             "update tieout_lines as l set cased = m.column3 from (values {rows}) m \
-             where l.file_id = +m.column1 and l.position = +m.column2 and {MAY_HAVE_CASE} \
+             where l.file_id = +m.column1 and l.position = +m.column2 and {may_get_one} \
              and coalesce(l.cased, '') not in (m.column3, '{LEFT}') \
              returning file_id, position"
         )

@@ -24,7 +24,10 @@ pub(super) async fn known(
     let query = sqlx::query(
         "select n.name, n.raw_sha256, n.raw_bytes, n.modified_at, n.first_seen_at, \
          n.archived_at, n.file_id, f.state, f.changed_at is not null, r.version, \
-         r.config_sha256, case when f.format = ?3 then f.version end, f.lines \
+         r.config_sha256, case when f.format = ?3 then f.version end, f.lines, \
+         exists (select 1 from tieout_statements s where s.file_id = f.id and s.state = 'held') \
+         and not exists (select 1 from tieout_statements s where s.file_id = f.id \
+         and s.state <> 'held') \
          from tieout_file_names n join tieout_files f on f.id = n.file_id \
          join tieout_runs r on r.id = coalesce(f.tried_run, f.run_id) \
          where n.source = ?1 and (?2 is null or f.account = ?2) \
@@ -49,6 +52,7 @@ pub(super) async fn known(
             read_by: (cells.text(9)?, cells.text(10)?),
             tried_keys: cells.opt_text(11)?,
             lines: cells.int(12)?,
+            is_held: cells.int(13)? != 0,
         })
     });
     names.collect()

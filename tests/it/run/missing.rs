@@ -14,6 +14,7 @@ on_both_databases!(
     ingest_tells_of_files_and_sources_as_a_run_does,
     files_of_one_name_and_bytes_are_told_apart_by_when_they_were_written,
     a_days_file_under_another_days_name_is_not_that_days,
+    a_file_that_is_held_is_not_its_days,
 );
 
 fn name(day: NaiveDate) -> String {
@@ -120,6 +121,35 @@ async fn a_days_file_under_another_days_name_is_not_that_days(engine: Engine) {
     put(before(3), &camt("camt.053", "S2", &[credit(10_002, "z")]));
     shop.run().await.ended(0);
     assert_eq!(states().await[..5], ["came"; 5]);
+    shop.check(false).await;
+}
+
+/// What is held decides nothing: the bank sent an earlier statement under the day's name.
+async fn a_file_that_is_held_is_not_its_days(engine: Engine) {
+    let inbox = tempfile::tempdir().unwrap();
+    let today = Utc::now().date_naive();
+    let before = |days| today.checked_sub_days(Days::new(days)).unwrap();
+    let more = format!(
+        "zone = 'UTC'\n[[source.expected]]\nname = 'STMT_%Y%m%d.xml'\nby = '00:00'\n\
+         lag_days = 0\nsince = '{}'\ndays = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']\n",
+        before(1),
+    );
+    let put = |day, text: &str| std::fs::write(inbox.path().join(name(day)), text).unwrap();
+    let shop = shop(engine, &folder("inbox", inbox.path(), &more)).await;
+    put(before(1), &camt("camt.053", "S1", &[credit(10_001, "x")]));
+    shop.run().await;
+    put(today, &camt("camt.053", "S1", &[credit(10_002, "x")]));
+    let ran = shop.run().await.ended(3);
+    let says = format!("({} came and is held as file 2)", name(today));
+    assert!(ran.stderr.contains(&says), "{}", ran.stderr);
+    let told = shop.tieout(&["files", "expected", "--json"]).await.ended(3);
+    events::check(&told.stdout);
+    assert_eq!(told.of_type("expected_file")[1]["state"], "held");
+    let screen = shop.tieout(&["files", "expected"]).await.ended(3).stdout;
+    assert!(screen.contains(&format!("{}: held as file 2", name(today))), "{screen}");
+    shop.tieout(&["files", "release", "2", "--reason", "confirmed"]).await.ended(0);
+    shop.run().await.ended(0);
+    shop.tieout(&["files", "expected"]).await.ended(0);
     shop.check(false).await;
 }
 
