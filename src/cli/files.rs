@@ -78,8 +78,29 @@ pub struct Seen<'a> {
     pub file: &'a Path,
     /// Its name within the archive.
     pub member: Option<String>,
-    /// What it is; in words, why it could not be read.
-    pub what: Result<Inspection, String>,
+    /// What it is; or why it could not be read.
+    pub what: Result<Inspection, Unread>,
+}
+
+/// Why a file could not be read.
+pub struct Unread {
+    /// In words.
+    pub why: String,
+    /// What to do next.
+    next: &'static str,
+}
+
+impl From<std::io::Error> for Unread {
+    fn from(error: std::io::Error) -> Self {
+        use std::io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof, Unsupported};
+        let next = match error.kind() {
+            InvalidData | InvalidInput | Other | UnexpectedEof | Unsupported => {
+                "ask for it again, or for another form of it"
+            }
+            _of_this_machine => "check the path and the rights; then inspect it again",
+        };
+        Self { why: error.to_string(), next }
+    }
 }
 
 impl Seen<'_> {
@@ -162,26 +183,25 @@ fn look<'a>(
     let found: Vec<Member> = match members(file) {
         Ok(found) => found,
         Err(error) => {
-            let what = Err(error.to_string());
-            return Box::new(std::iter::once(Seen { file, member: None, what }));
+            return Box::new(std::iter::once(Seen { file, member: None, what: Err(error.into()) }));
         }
     };
     Box::new(found.into_iter().map(move |member| {
         let input = member.open();
-        let what = input.and_then(|input| inspect_by(format, input, encoding));
-        let what = what.map_err(|error| error.to_string());
+        let what =
+            input.and_then(|input| inspect_by(format, input, encoding)).map_err(Unread::from);
         Seen { file, member: member.name, what }
     }))
 }
 
 fn tell(seen: &Seen, common: &Common) {
-    if let Err(why) = &seen.what {
+    if let Err(Unread { why, next }) = &seen.what {
         let name = seen.file.display();
         let member = seen.member.as_ref().map(|member| format!(" ({member})")).unwrap_or_default();
         page::warn(&format!(
             "tieout: partial: {name}{member} cannot be read: {why}; it was not inspected"
         ));
-        page::warn("hint: check the path and the rights; then inspect it again");
+        page::warn(&format!("hint: {next}"));
     }
     if common.json {
         out::stdout(&line("file", json::body(seen)));

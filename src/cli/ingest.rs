@@ -21,7 +21,7 @@ use crate::model::count::counted;
 use crate::monitor::watch::Watch;
 use crate::run::bring::{BroughtIn, What};
 use crate::run::events::Event;
-use crate::run::fetch::{SourceNote, Told};
+use crate::run::fetch::{SourceNote, Told, reading_of};
 use crate::run::ingest::{Delivery, Goods, LOCAL, ingest};
 use crate::run::parts::{By, Reading};
 use crate::run::release::ReleasedNote;
@@ -47,8 +47,8 @@ pub struct Args {
     /// The files; .gz and .zip are opened; none: what is new at the sources
     #[arg(value_name = "FILE", value_parser = path())]
     files: Vec<PathBuf>,
-    /// The account of the configuration that they belong to [default: the only one]; without
-    /// files: only its sources
+    /// The account of the configuration that they belong to [default: that of --source, or the
+    /// only one]; without files: only its sources
     #[arg(long, value_name = "ACCOUNT", env = names::INGEST_ACCOUNT)]
     account: Option<String>,
     /// Where they came from, for the records [default: local]; without files: only this source
@@ -116,12 +116,15 @@ fn given(text: &Option<String>) -> Option<String> {
 
 /// The files that were named.
 fn named_files(args: &Args, common: &Common, config: &Config) -> Result<Goods, Failure> {
-    let account = account(given(&args.account), config)?;
-    let by = match given(&args.format) {
-        Some(name) => named(&name, common)?,
-        None => By::Content,
-    };
     let source = given(&args.source);
+    let own = source.as_deref().and_then(|name| config.sources.iter().find(|s| s.name == name));
+    let of_source = || own.and_then(|source| source.account.clone());
+    let account = account(given(&args.account).or_else(of_source), config)?;
+    let by = match (given(&args.format), own) {
+        (Some(name), _) => named(&name, common)?,
+        (None, Some(own)) => reading_of(own, &config.setup()).by,
+        (None, None) => By::Content,
+    };
     let tags = tags(source.as_deref(), &account, config);
     Ok(Goods::Paths {
         source: source.unwrap_or_else(|| LOCAL.to_owned()),

@@ -412,7 +412,7 @@ impl<S: Source> Shelf<'_, S> {
         bank: Option<&StoredLine>,
     ) -> Result<Vec<Cell>, ReportError> {
         let until = self.facts.ended_at;
-        let found = self.source.payout_bookings(&payout.key.payout, until).await;
+        let found = self.source.payout_bookings(&payout.key, until).await;
         let found = found.map_err(ReportError::store(&self.facts.run.id))?;
         Ok(payouts::cells(payout, bank, payouts::beside(payout, &found, until), self.facts))
     }

@@ -9,8 +9,9 @@ use crate::report::lines::signed;
 use crate::store::files::StoredLine;
 use crate::store::payouts::{Booking, Payout, PayoutKey, TABLE};
 
-/// The first of the bank's lines that carry a payout's id and that no run had matched by then,
-/// where they are not its one booking. Where the payout was booked, what the bank took back of it.
+/// The first of the bank's lines that name a payout and that no run had matched by then, where they
+/// are not its one booking. Where the payout was booked, what the bank took back of it, or booked
+/// once more; under its id in another currency it is another payout.
 pub fn beside<'a>(payout: &Payout, found: &'a [Booking], until: Instant) -> Option<&'a StoredLine> {
     let is_matched = |one: &Booking| one.matched_at.is_some_and(|at| at <= until);
     let is_own = |one: &Booking| {
@@ -20,7 +21,11 @@ pub fn beside<'a>(payout: &Payout, found: &'a [Booking], until: Instant) -> Opti
         key.is_some_and(|key| key.payout == own.payout && key.currency == own.currency)
     };
     if found.iter().any(|one| is_matched(one) && is_own(one)) {
-        return found.iter().map(|one| &one.line).find(|line| line.kind == LineKind::Return);
+        let is_more = |one: &&Booking| {
+            let is_again = !is_matched(one) && one.line.currency.code() == payout.key.currency;
+            one.line.kind == LineKind::Return || is_again
+        };
+        return found.iter().find(is_more).map(|one| &one.line);
     }
     let mut open = found.iter().filter(|one| !is_matched(one)).map(|one| &one.line);
     let line = open.next()?;

@@ -55,10 +55,10 @@ pub trait Source {
     /// The payouts that a file tells of, by then.
     async fn payouts_of_file(&self, file: i64, until: Instant) -> Result<Vec<Payout>, StoreError>;
 
-    /// The bank's lines that had come by then and carry the id of a payout.
+    /// The bank's lines that had come by then and name a payout.
     async fn payout_bookings(
         &self,
-        payout: &str,
+        payout: &PayoutKey,
         until: Instant,
     ) -> Result<Vec<Booking>, StoreError>;
 
@@ -132,7 +132,7 @@ impl<D: Driver + FileDriver + CompareDriver + PayoutDriver> Source for D {
 
     async fn payout_bookings(
         &self,
-        payout: &str,
+        payout: &PayoutKey,
         until: Instant,
     ) -> Result<Vec<Booking>, StoreError> {
         PayoutDriver::payout_bookings(self, payout, Some(until)).await

@@ -78,8 +78,8 @@ pub enum What {
     Unreadable {
         /// Why.
         why: String,
-        /// Its wrapping broke off or holds other bytes than it says: the file itself is not whole.
-        is_damaged: bool,
+        /// What to do next.
+        next: &'static str,
     },
     /// It was asked to stop, or the file changed meanwhile; nothing is kept.
     Stopped,
@@ -178,13 +178,9 @@ impl BroughtIn {
                 };
                 Some((text, next.to_owned()))
             }
-            What::Unreadable { why, is_damaged } => {
+            What::Unreadable { why, next } => {
                 let text = format!("it cannot be read: {why}; nothing of it was kept");
-                let next = match is_damaged {
-                    true => "ask for the file again: this one was cut or changed on its way",
-                    false => "check the path and the rights; then bring it in again",
-                };
-                Some((text, next.to_owned()))
+                Some((text, (*next).to_owned()))
             }
             What::Stopped => Some((
                 "it was not read to its end, or changed meanwhile; nothing of it was kept"
@@ -409,7 +405,7 @@ impl Carrier<'_> {
                 sha256: String::new(),
                 format: "unknown",
                 version: String::new(),
-                what: What::Unreadable { is_damaged: is_damaged(error), why },
+                what: What::Unreadable { next: next_of(error, is_its_own), why },
                 sums: None,
             });
         };
@@ -486,11 +482,18 @@ impl Carrier<'_> {
     }
 }
 
-/// Whether an error tells that a packed file ends too early, or is not what it was packed from.
-fn is_damaged(error: &io::Error) -> bool {
+/// What to do about a file that cannot be read: a packed one may end too early, or be not what it
+/// was packed from.
+fn next_of(error: &io::Error, is_its_own: bool) -> &'static str {
     let text = error.to_string().to_lowercase();
     let is_broken = ["corrupt", "checksum"].iter().any(|word| text.contains(word));
-    is_broken || error.kind() == io::ErrorKind::UnexpectedEof
+    match () {
+        () if is_broken || error.kind() == io::ErrorKind::UnexpectedEof => {
+            "ask for the file again: this one was cut or changed on its way"
+        }
+        () if is_its_own => "ask for it again, or for another form of it",
+        () => "check the path and the rights; then bring it in again",
+    }
 }
 
 /// A file whose content was not even reached, and why.

@@ -3,6 +3,7 @@
 //! kept, a held one is there already. There is one way for every database and login, so that what
 //! decides rows is written by runs alone, and a run's record says when it began to count.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
@@ -11,7 +12,8 @@ use tokio::sync::mpsc;
 use crate::decide::settled::last_booked;
 use crate::exit::Exit;
 use crate::model::count::counted;
-use crate::model::settlement::Problem;
+use crate::model::money::Currency;
+use crate::model::settlement::{Direction, Problem};
 use crate::model::time::Instant;
 use crate::run::bring::{blocking, hash};
 use crate::run::error::{Doing, RunError};
@@ -27,7 +29,7 @@ use crate::settlement::unwrap::members;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::error::StoreError;
-use crate::store::files::{FileDriver, FileFilter, FileRow, FileState};
+use crate::store::files::{FileDriver, FileFilter, FileRow, FileState, NewLine, Part};
 use crate::store::release::{About, Difference, Release, Said, Spoken, Word};
 
 /// Parts between the parser and the database.
@@ -40,6 +42,8 @@ pub enum Refused {
     Unknown,
     /// Nothing in it shows which way money went.
     NoSides,
+    /// It has no line that can be read.
+    NoLines,
     /// Its bytes were not kept.
     NotKept,
     /// They were kept on this other machine, and are not on this one.
@@ -69,6 +73,7 @@ impl Refused {
                 "nothing in it shows which way money went, so that its lines would be guesses"
                     .to_owned()
             }
+            Self::NoLines => "it has no line that can be read".to_owned(),
             Self::NotKept => "its bytes were not kept".to_owned(),
             Self::Elsewhere(host) => format!("its bytes were kept on {host}, and are not here"),
             Self::Gone(place) => format!("its bytes are not at {place} any more"),
@@ -107,6 +112,10 @@ impl Refused {
             Self::Unreadable(_) => {
                 "look at files.spool, or bring it in again with `tieout ingest FILE`, then release \
                  it"
+            }
+            Self::NoLines => {
+                "ask whoever sends it for a file that can be read; where there is none to come, \
+                 end its case with `tieout cases propose CASE --as left`"
             }
             Self::Unloadable(_) | Self::Untied(_) => "ask whoever sends it for a file that ties",
             Self::Later(_) => {
@@ -167,6 +176,53 @@ pub async fn refusal(
     Ok(ousted(file, &differences).map(Refused::Untied))
 }
 
+/// What a release of a quarantined file would load.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Preview {
+    /// Lines.
+    pub lines: u64,
+    /// By currency: what comes in and what goes out, in minor units.
+    pub sums: BTreeMap<Currency, (i128, i128)>,
+    /// How many problems the file has.
+    pub problems: u64,
+}
+
+impl Preview {
+    fn add(&mut self, part: Part) {
+        match part {
+            Part::Lines(lines) => lines.iter().for_each(|line| self.line(line)),
+            Part::Whole(sums) | Part::Quarantine(sums) => self.problems = sums.problems_total,
+            Part::Statement(_) | Part::StatementEnd(_) => {}
+        }
+    }
+
+    fn line(&mut self, line: &NewLine) {
+        self.lines = self.lines.saturating_add(1);
+        let (credit, debit) = self.sums.entry(line.currency).or_default();
+        let side = if line.direction == Direction::Credit { credit } else { debit };
+        *side = side.saturating_add(line.minor.unwrap_or_default().into());
+    }
+}
+
+/// Reads a quarantined file once more, and changes nothing: what its release would load. None where
+/// it cannot be read here: the run that carries the word out says so.
+pub async fn preview(setup: &Setup, file: &FileRow) -> Option<Preview> {
+    let reading = reading(setup, file)?;
+    let path = setup.spool_dir.join(file.spooled_as.as_deref()?);
+    let (sha256, how) = (file.sha256.clone(), reading.clone());
+    let begun = blocking(move || begin(&path, &sha256, &how)).await.ok()??;
+    let (sender, mut receiver) = mpsc::channel(AHEAD);
+    let last = last_booked(crate::clock::now());
+    let stop = Stop::new();
+    let read =
+        tokio::task::spawn_blocking(move || begun.read(&reading, &sender, &stop, last, || true));
+    let mut preview = Preview::default();
+    while let Some(part) = receiver.recv().await {
+        preview.add(part);
+    }
+    read.await.ok().map(|_sums| preview)
+}
+
 /// Notes a person's word, and changes nothing.
 ///
 /// # Errors
@@ -224,6 +280,9 @@ impl Releasing<'_> {
                 Err(why @ Refused::Elsewhere(_)) => tell_left(&file, &why, tell),
                 Ok(Release::Nothing) => {
                     self.refuse(&spoken, &file, &Refused::Changed, tell).await?;
+                }
+                Ok(Release::Empty) => {
+                    self.refuse(&spoken, &file, &Refused::NoLines, tell).await?;
                 }
                 Ok(Release::Later(later)) => {
                     self.refuse(&spoken, &file, &Refused::Later(later), tell).await?;

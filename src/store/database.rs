@@ -366,7 +366,7 @@ delegate! { PayoutDriver:
     payouts_named(texts: &[String]) -> Vec<NamedPayout>;
     payout(key: &PayoutKey, until: Option<Instant>) -> Option<Payout>;
     payouts_of_file(file: i64, until: Option<Instant>) -> Vec<Payout>;
-    payout_bookings(payout: &str, until: Option<Instant>) -> Vec<Booking>;
+    payout_bookings(payout: &PayoutKey, until: Option<Instant>) -> Vec<Booking>;
 }
 
 delegate! { ReplayDriver:

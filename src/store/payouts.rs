@@ -66,15 +66,16 @@ pub trait PayoutDriver {
         until: Option<Instant>,
     ) -> Result<Vec<Payout>, StoreError>;
 
-    /// The bank's lines that carry the id of a payout, and what it took back of it, by their place.
+    /// The bank's lines that carry the id of a payout, or a reference of the line that says it was
+    /// paid out and of no other payout, and what it took back of it, by their place.
     async fn payout_bookings(
         &self,
-        payout: &str,
+        payout: &PayoutKey,
         until: Option<Instant>,
     ) -> Result<Vec<Booking>, StoreError>;
 }
 
-/// A bank's line that carries the id of a payout.
+/// A bank's line that names a payout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Booking {
     /// The line.
@@ -292,6 +293,20 @@ impl Sought {
 /// Whether two accounts at the PSP may be one: some reports do not say whose they are.
 fn is_one(own: &str, other: &str) -> bool {
     own == other || own.is_empty() || other.is_empty()
+}
+
+/// The texts by which a bank's line names a payout: its id, and those references of its own lines
+/// that no other payout has. What is paid out under its id in another currency is no other.
+pub(in crate::store) fn names_of(
+    key: &PayoutKey,
+    references: Vec<String>,
+    named: &[NamedPayout],
+) -> Vec<String> {
+    let is_its = |one: &PayoutKey| (&one.account, &one.payout) == (&key.account, &key.payout);
+    let is_others = |text: &String| named.iter().any(|n| n.text == *text && !is_its(&n.key));
+    let mut names = vec![key.payout.clone()];
+    names.extend(references.into_iter().filter(|text| *text != key.payout && !is_others(text)));
+    names
 }
 
 /// Of payouts that lines name, each with its account at the PSP: those that are one go by the

@@ -84,6 +84,8 @@ pub enum Release {
     Nothing,
     /// The file was not read to its end, or the run was closed: nothing was changed.
     Dropped,
+    /// It has no line that can be read: nothing was changed.
+    Empty,
     /// Of every statement that is held a later issue came, by this file, and counts or deleted it:
     /// nothing was changed.
     Later(i64),
@@ -146,6 +148,14 @@ pub(in crate::store) fn issues(dialect: &Dialect) -> String {
     )
 }
 
+/// Whether an issue `o` counted before the statement `s` came, whatever its number says: files that
+/// come at once have their numbers before they wait for each other. One that was quarantined until
+/// later came by its number all the same.
+const BEFORE: &str = "(o.file_id is not distinct from s.rival_file \
+     and o.number is not distinct from s.rival_number \
+     and exists (select 1 from tieout_files f where f.id = s.file_id and f.state = 'loaded' \
+     and f.tried_run is null))";
+
 /// The other issues `o` of a statement `s` that counted at some time, or that deleted it. Of one of
 /// a file of rows, which has no id and is held for days that others told: all that came before it
 /// and reach into its period.
@@ -159,7 +169,8 @@ fn same(is: &str) -> String {
          and o.sequence = s.sequence and o.finality = s.finality \
          and case when s.statement_id <> '' or s.sequence <> '' \
          then o.from_on {is} s.from_on and o.to_on {is} s.to_on \
-         else s.held_for = 'corrected' and o.state = 'live' and o.file_id < s.file_id \
+         else s.held_for = 'corrected' and o.state = 'live' \
+         and (o.file_id < s.file_id or {BEFORE}) \
          and o.from_on <= s.to_on and o.to_on >= s.from_on end"
     )
 }
@@ -169,7 +180,7 @@ fn same(is: &str) -> String {
 pub(in crate::store) fn later(dialect: &Dialect) -> String {
     format!(
         "select o.file_id {} and (o.file_id, o.number) > (s.file_id, s.number) \
-         order by o.file_id desc limit 1",
+         and not {BEFORE} order by o.file_id desc limit 1",
         same(dialect.is)
     )
 }

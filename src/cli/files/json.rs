@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::cli::files::Seen;
+use crate::cli::files::{Seen, Unread};
 use crate::model::money::Currency;
 use crate::model::settlement::{Flags, Problem};
 use crate::settlement::ledger::{StatementSum, Sums, Totals};
@@ -150,7 +150,7 @@ pub fn body<'a>(seen: &'a Seen) -> Body<'a> {
             body.state = found.state.as_str();
             add(&mut body, &found.sums);
         }
-        Err(why) => {
+        Err(Unread { why, .. }) => {
             let (expected, severity) = ("a file that can be read", "error");
             body.problems =
                 vec![ProblemBody { line: 0, field: "file", expected, found: why, severity }];

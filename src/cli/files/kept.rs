@@ -9,10 +9,12 @@ use crate::cli::failure::Failure;
 use crate::cli::files::{folded, payouts, release};
 use crate::cli::page::{one_line, say};
 use crate::cli::{database, out};
-use crate::config::{self, names};
+use crate::config::problem::nearest;
+use crate::config::{self, Config, names};
 use crate::exit::Exit;
 use crate::model::money::{Currency, Money};
 use crate::model::time::{to_short_text, to_text};
+use crate::run::ingest::LOCAL;
 use crate::run::pages::lacking;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
@@ -79,6 +81,9 @@ pub fn list(options: &List, common: &Common) -> Result<Exit, Failure> {
     let config = config::load(common.config(), &[])?;
     database::to_read(&config, async |db| {
         let files = db.files(&filter).await.map_err(|error| Failure::store(&error))?;
+        if files.is_empty() {
+            is_configured(&filter, &config)?;
+        }
         if files.is_empty() && !common.json && !common.quiet {
             out::stdout("no files");
         }
@@ -90,6 +95,36 @@ pub fn list(options: &List, common: &Common) -> Result<Exit, Failure> {
         }
         Ok(Exit::Ok)
     })
+}
+
+/// Whether what a list without files was narrowed to is there at all; what was configured once may
+/// still have files.
+pub(super) fn is_configured(filter: &FileFilter, config: &Config) -> Result<(), Failure> {
+    if let Some(name) = &filter.account {
+        let names = config.accounts.keys().map(String::as_str);
+        known("--account", name, "account", names)?;
+    }
+    if let Some(name) = filter.source.as_ref().filter(|name| *name != LOCAL) {
+        let names = config.sources.iter().map(|source| source.name.as_str());
+        known("--source", name, "source", names)?;
+    }
+    Ok(())
+}
+
+fn known<'a>(
+    flag: &str,
+    name: &str,
+    what: &str,
+    names: impl Iterator<Item = &'a str> + Clone,
+) -> Result<(), Failure> {
+    if names.clone().any(|known| known == name) {
+        return Ok(());
+    }
+    let help = match nearest(name, names.clone()) {
+        Some(near) => format!("; did you mean `{near}`?"),
+        None => format!("; configured: {}", names.collect::<Vec<_>>().join(", ")),
+    };
+    Err(Failure::usage(format!("{flag} {name}: there is no such {what}, and no file of it{help}")))
 }
 
 /// Runs `files show`.
@@ -112,7 +147,7 @@ pub fn show(options: &Show, common: &Common) -> Result<Exit, Failure> {
             release::waiting(&file, db).await?.iter().for_each(|text| say(text));
         }
         statements(&file, common, db).await?;
-        payouts::print(&file, common.json, &config, db).await?;
+        payouts::print(&file, common.json, db).await?;
         if options.lines {
             lines(&file, common, db).await?;
         }
@@ -133,7 +168,10 @@ pub(super) async fn find(named: &str, db: &Database) -> Result<FileRow, Failure>
             let sha256 = Some(named.to_ascii_lowercase());
             FileFilter { sha256, limit, ..FileFilter::default() }
         }
-        _other => return Err(unknown(format!("`{named}` is no number of a file, and no hash"))),
+        _other => {
+            let what = "the first digits of its SHA-256, six or more";
+            return Err(unknown(format!("`{named}` is no number of a file, nor {what}")));
+        }
     };
     let mut found = db.files(&filter).await.map_err(|error| Failure::store(&error))?;
     match (found.pop(), found.is_empty()) {

@@ -6,11 +6,10 @@ use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::out;
 use crate::cli::page::say;
-use crate::config::Config;
 use crate::model::money::{Currency, decimal_text};
 use crate::model::settlement::LineKind;
 use crate::store::database::Database;
-use crate::store::files::{FileDriver, FileRow, LineState, StoredLine};
+use crate::store::files::{FileRow, LineState, StoredLine};
 use crate::store::payouts::{Payout, PayoutDriver};
 
 /// Why a bank's line that names a payout is open once a run held it against the payout.
@@ -18,18 +17,13 @@ const COMPARED: [&str; 4] =
     ["amount_mismatch", "currency_mismatch", "tag_unusable", "duplicate_capture"];
 
 /// Prints each payout of a file.
-pub async fn print(
-    file: &FileRow,
-    is_json: bool,
-    config: &Config,
-    db: &Database,
-) -> Result<(), Failure> {
+pub async fn print(file: &FileRow, is_json: bool, db: &Database) -> Result<(), Failure> {
     let found = db.payouts_of_file(file.id, None).await.map_err(|error| Failure::store(&error))?;
     for payout in found {
         // Its bookings by the bank are counted one by one.
         let counted = db.payout(&payout.key, None).await.map_err(|error| Failure::store(&error))?;
         let payout = counted.unwrap_or(payout);
-        let beside = beside(&payout, config, db).await?;
+        let beside = beside(&payout, db).await?;
         match is_json {
             true => out::stdout(&line("settlement_payout", body(&payout, &beside))),
             false => rows_beside(&payout, &beside).iter().for_each(|text| say(text)),
@@ -38,36 +32,28 @@ pub async fn print(
     Ok(())
 }
 
-/// The bank's lines that carry the id of a payout that no line is booked for, and that a run found
-/// not to be its one booking.
-async fn beside(
-    payout: &Payout,
-    config: &Config,
-    db: &Database,
-) -> Result<Vec<StoredLine>, Failure> {
-    let mut found = Vec::new();
-    if payout.booked > 0 {
-        return Ok(found);
-    }
-    let texts = [payout.key.payout.clone()];
-    let is_other = |line: &StoredLine| {
-        let is_open = line.decides && line.state == LineState::Open;
-        let was_compared = line.reason.as_deref().is_some_and(|reason| COMPARED.contains(&reason));
-        is_open && was_compared && line.kind == LineKind::Movement
+/// The bank's lines that name a payout, and that a run found not to be its one booking; and, where
+/// it was booked, what the bank took back of it.
+async fn beside(payout: &Payout, db: &Database) -> Result<Vec<StoredLine>, Failure> {
+    let found = db.payout_bookings(&payout.key, None).await;
+    let found = found.map_err(|error| Failure::store(&error))?.into_iter().map(|one| one.line);
+    let is_open = |line: &StoredLine| line.state == LineState::Open;
+    let was_compared =
+        |line: &StoredLine| line.reason.as_deref().is_some_and(|reason| COMPARED.contains(&reason));
+    let is_booked = payout.booked > 0;
+    let is_other = |line: &StoredLine| match line.kind {
+        LineKind::Return => is_booked,
+        _movement if is_booked => is_open(line) && line.currency.code() == payout.key.currency,
+        _movement => is_open(line) && was_compared(line),
     };
-    for account in config.accounts.keys() {
-        let lines = db.lines_of(account, &texts, &[]).await;
-        let lines = lines.map_err(|error| Failure::store(&error))?;
-        found.extend(lines.into_iter().filter(is_other));
-    }
-    Ok(found)
+    Ok(found.filter(is_other).collect())
 }
 
 /// What is known of it, in a word.
 fn state(payout: &Payout, beside: &[StoredLine]) -> &'static str {
     match (payout.adds_up(), payout.booked > 0, payout.paid.is_some()) {
         (false, _, _) => "differs",
-        (true, false, _) if !beside.is_empty() => "differs",
+        (true, ..) if !beside.is_empty() => "differs",
         (true, true, _) => "explained",
         (true, false, true) => "unbooked",
         (true, false, false) => "open",
@@ -107,7 +93,9 @@ fn rows_beside(payout: &Payout, beside: &[StoredLine]) -> Vec<String> {
     rows.extend(beside.iter().map(|line| {
         let amount = line.amount.map_or("an amount".to_owned(), |money| money.to_string());
         let reason = line.reason.as_deref().unwrap_or_default();
-        format!("            the bank booked {amount}, line {} ({reason})", line.place)
+        let did = if line.kind == LineKind::Return { "took back" } else { "booked" };
+        let more = if payout.booked > 0 && did == "booked" { " once more" } else { "" };
+        format!("            the bank {did} {amount}{more}, line {} ({reason})", line.place)
     }));
     rows
 }

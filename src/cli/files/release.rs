@@ -6,15 +6,16 @@ use crate::cli::args::{Common, sentence, yes_or_no};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::files::folded;
-use crate::cli::files::kept::{body, find, line_body, line_row, row};
+use crate::cli::files::kept::{body, find, is_configured, line_body, line_row, row};
 use crate::cli::page::say;
 use crate::cli::{database, out, person};
 use crate::config::{self, names};
 use crate::exit::Exit;
 use crate::model::count::counted;
+use crate::model::money::decimal_text;
 use crate::model::settlement::Problem;
 use crate::model::time::to_short_text;
-use crate::run::release::{ReleasedNote, ask, refusal};
+use crate::run::release::{Preview, Refused, ReleasedNote, ask, preview, refusal};
 use crate::run::setup::Setup;
 use crate::store::database::Database;
 use crate::store::files::{FileDriver, FileFilter, FileRow, FileState, Held};
@@ -69,6 +70,9 @@ pub fn quarantine(options: &Quarantine, common: &Common) -> Result<Exit, Failure
     let config = config::load(common.config(), &[])?;
     database::with(&config, async |db| {
         let files = db.files(&filter).await.map_err(|error| Failure::store(&error))?;
+        if files.is_empty() {
+            is_configured(&filter, &config)?;
+        }
         if files.is_empty() && !common.json && !common.quiet {
             out::stdout("no quarantined files");
         }
@@ -127,17 +131,26 @@ impl Asked<'_> {
         differences.iter().for_each(|difference| tell_difference(&file, difference, common));
         let refused = refusal(self.setup, self.db, &file).await;
         if let Some(refused) = refused.map_err(|error| Failure::run(&error))? {
-            let text = format!("file {}: {}; nothing was changed", file.id, refused.text());
-            return Err(Failure::new(Exit::Partial, text, refused.hint()));
+            return Err(refusal_of(&file, &refused));
+        }
+        let is_quarantined = file.state == FileState::Quarantined;
+        let preview = if is_quarantined { preview(self.setup, &file).await } else { None };
+        if preview.as_ref().is_some_and(|found| found.lines == 0) {
+            return Err(refusal_of(&file, &Refused::NoLines));
         }
         if options.dry_run {
-            tell_plan(&file, &differences, common);
+            tell_plan(&file, &differences, preview.as_ref(), common);
             return Ok(Exit::Ok);
         }
         let said = ask(self.db, &file, self.word).await.map_err(|error| Failure::run(&error))?;
         tell_said(&file, &said, &differences, self.word, common);
         Ok(Exit::Ok)
     }
+}
+
+fn refusal_of(file: &FileRow, refused: &Refused) -> Failure {
+    let text = format!("file {}: {}; nothing was changed", file.id, refused.text());
+    Failure::new(Exit::Partial, text, refused.hint())
 }
 
 fn tell_difference(file: &FileRow, difference: &Difference, common: &Common) {
@@ -184,9 +197,17 @@ fn tell_difference(file: &FileRow, difference: &Difference, common: &Common) {
     }
 }
 
-fn tell_plan(file: &FileRow, differences: &[Difference], common: &Common) {
+fn tell_plan(
+    file: &FileRow,
+    differences: &[Difference],
+    preview: Option<&Preview>,
+    common: &Common,
+) {
     if common.json || common.quiet {
         return;
+    }
+    if let Some(preview) = preview {
+        return tell_preview(file, preview);
     }
     let text = match (file.state, differences.is_empty()) {
         (FileState::Quarantined, _) => "its lines would be loaded, marked as untied",
@@ -194,6 +215,26 @@ fn tell_plan(file: &FileRow, differences: &[Difference], common: &Common) {
         (FileState::Loaded | FileState::Released, false) => "that difference would count",
     };
     say(&format!("file {}: {text}; nothing was changed", file.id));
+}
+
+/// What a release would load, by currency; what cannot be read is not among it.
+fn tell_preview(file: &FileRow, preview: &Preview) {
+    let lines = counted(preview.lines, "line", "lines");
+    let text = format!(
+        "file {}: {lines} of it would be loaded, marked as untied; nothing was changed",
+        file.id
+    );
+    folded("", &text).iter().for_each(|row| out::stdout(row));
+    for (currency, (credit, debit)) in &preview.sums {
+        let text = |minor: i128| decimal_text(minor, currency.exponent());
+        out::stdout(&format!("  {currency}  in {}  out {}", text(*credit), text(*debit)));
+    }
+    if preview.problems > 0 {
+        let problems = counted(preview.problems, "problem", "problems");
+        let id = file.id;
+        let text = format!("what cannot be read is not among them: {problems}, `files show {id}`");
+        folded("  ", &text).iter().for_each(|row| out::stdout(row));
+    }
 }
 
 /// What begins to count and what counts no more once the word is carried out, as it looks now.

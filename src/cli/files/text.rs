@@ -2,6 +2,7 @@
 
 use crate::cli::files::json::flag_words;
 use crate::cli::files::{Seen, folded};
+use crate::cli::page::one_line;
 use crate::model::money::{Currency, grouped_text};
 use crate::model::settlement::{Balance, Severity};
 use crate::settlement::ledger::{Inspection, State, StatementSum, Sums};
@@ -34,7 +35,7 @@ pub fn wrong(seen: &Seen, found: &Inspection) -> Vec<String> {
 
 fn name(seen: &Seen) -> String {
     match &seen.member {
-        Some(member) => format!("{} · {member}", seen.file.display()),
+        Some(member) => format!("{} · {}", seen.file.display(), one_line(member)),
         None => seen.file.display().to_string(),
     }
 }

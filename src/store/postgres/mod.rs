@@ -986,7 +986,7 @@ impl PayoutDriver for PgStore {
 
     async fn payout_bookings(
         &self,
-        payout: &str,
+        payout: &PayoutKey,
         until: Option<Instant>,
     ) -> Result<Vec<Booking>, StoreError> {
         payouts::bookings(self.pool().await, payout, until).await

@@ -6,8 +6,8 @@ use crate::model::time::Instant;
 use crate::store::error::StoreError;
 use crate::store::files::LINE;
 use crate::store::payouts::{
-    BANKS, BY_NAME, Booking, NamedPayout, Payout, PayoutKey, Sought, Sums, TABLE, Told, one_each,
-    says_which, stood_sql, sums_sql,
+    BANKS, BY_NAME, Booking, NamedPayout, Payout, PayoutKey, Sought, Sums, TABLE, Told, names_of,
+    one_each, says_which, stood_sql, sums_sql,
 };
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::lines::line_of;
@@ -294,17 +294,38 @@ fn told_of(row: &PgRow) -> Result<Told, StoreError> {
     })
 }
 
-pub(super) async fn bookings(
-    pool: &PgPool,
-    payout: &str,
-    until: Option<Instant>,
-) -> Result<Vec<Booking>, StoreError> {
+/// What the lines carry that say that a payout was paid out.
+async fn references(pool: &PgPool, key: &PayoutKey) -> Result<Vec<String>, StoreError> {
     let mut connection = pool.acquire().await.map_err(failed(READING))?;
     let mut sql = Sql::default();
-    let texts = sql.bind(vec![payout.to_owned()]);
+    let file = sql.bind(key.file);
+    let (payout, currency) = (sql.bind(key.payout.clone()), sql.bind(key.currency.clone()));
+    sql.push(&format!(
+        "with own as materialized (select l.file_id, l.position, l.tag from tieout_lines l \
+         join tieout_files f on f.id = l.file_id where l.file_id = {file} \
+         and l.batch = {payout} and l.currency = {currency} and {}) \
+         select own.tag from own where own.tag is not null \
+         union select x.text from own join tieout_line_tags x \
+         on x.file_id = own.file_id and x.position = own.position",
+        says_which()
+    ));
+    sql.fetch_each(&mut connection, READING, |row| Cells::new(row, READING).text(0)).await
+}
+
+pub(super) async fn bookings(
+    pool: &PgPool,
+    payout: &PayoutKey,
+    until: Option<Instant>,
+) -> Result<Vec<Booking>, StoreError> {
+    let references = references(pool, payout).await?;
+    let others = named(pool, &references).await?;
+    let mut connection = pool.acquire().await.map_err(failed(READING))?;
+    let mut sql = Sql::default();
+    let texts = sql.bind(names_of(payout, references, &others));
     let at = sql.bind(until);
     sql.push(&format!(
-        "with {} select {LINE}, l.matched_at from hit \
+        "with {}, own as (select distinct file_id, position from hit) \
+         select {LINE}, l.matched_at from own as hit \
          join tieout_lines l on l.file_id = hit.file_id and l.position = hit.position \
          join tieout_files f on f.id = l.file_id \
          where {BANKS} and {} order by l.file_id, l.position",

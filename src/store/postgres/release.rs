@@ -109,7 +109,7 @@ pub(super) async fn quarantined(
     let done = load(&mut tx, run_id, spoken, (first, parts), now).await?;
     match done {
         Release::Done { .. } => tx.commit().await.map_err(failed(DOING))?,
-        Release::Nothing | Release::Dropped | Release::Later(_) => {
+        Release::Nothing | Release::Dropped | Release::Empty | Release::Later(_) => {
             tx.rollback().await.map_err(failed(DOING))?;
         }
     }
@@ -152,6 +152,9 @@ async fn load(
         PartsEnd::Dropped => return Ok(Release::Dropped),
         PartsEnd::Whole(sums) | PartsEnd::Quarantine(sums) => sums,
     };
+    if added == 0 {
+        return Ok(Release::Empty);
+    }
     if added != sums.lines {
         let problem = format!("{} lines were read and {added} came", sums.lines);
         return Err(unexpected(DOING, problem));
@@ -236,7 +239,7 @@ pub(super) async fn held(
     let done = let_count(&mut tx, run_id, spoken, now).await?;
     match done {
         Release::Done { .. } => tx.commit().await.map_err(failed(DOING))?,
-        Release::Nothing | Release::Dropped | Release::Later(_) => {
+        Release::Nothing | Release::Dropped | Release::Empty | Release::Later(_) => {
             tx.rollback().await.map_err(failed(DOING))?;
         }
     }

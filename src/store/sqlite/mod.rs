@@ -1064,7 +1064,7 @@ impl FileDriver for SqliteStore {
         let done = release::load(&mut transaction, run_id, spoken, parts, now).await?;
         match done {
             Release::Done { .. } => commit(transaction, release::DOING).await?,
-            Release::Nothing | Release::Dropped | Release::Later(_) => {
+            Release::Nothing | Release::Dropped | Release::Empty | Release::Later(_) => {
                 transaction.rollback().await.map_err(failed(release::DOING))?;
             }
         }
@@ -1081,7 +1081,7 @@ impl FileDriver for SqliteStore {
         let done = release::let_count(&mut transaction, run_id, spoken, now).await?;
         match done {
             Release::Done { .. } => commit(transaction, release::DOING).await?,
-            Release::Nothing | Release::Dropped | Release::Later(_) => {
+            Release::Nothing | Release::Dropped | Release::Empty | Release::Later(_) => {
                 transaction.rollback().await.map_err(failed(release::DOING))?;
             }
         }
@@ -1427,7 +1427,7 @@ impl PayoutDriver for SqliteStore {
 
     async fn payout_bookings(
         &self,
-        payout: &str,
+        payout: &PayoutKey,
         until: Option<Instant>,
     ) -> Result<Vec<Booking>, StoreError> {
         payouts::bookings(&mut *self.read(payouts::READING).await?, payout, until).await

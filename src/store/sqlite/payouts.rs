@@ -6,8 +6,8 @@ use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
 use crate::store::files::LINE;
 use crate::store::payouts::{
-    BANKS, BY_NAME, Booking, NamedPayout, Payout, PayoutKey, Sought, Sums, TABLE, Told, one_each,
-    says_which, stood_sql, sums_sql,
+    BANKS, BY_NAME, Booking, NamedPayout, Payout, PayoutKey, Sought, Sums, TABLE, Told, names_of,
+    one_each, says_which, stood_sql, sums_sql,
 };
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::lines::line_of;
@@ -259,19 +259,40 @@ fn told_of(row: &SqliteRow) -> Result<Told, StoreError> {
     })
 }
 
+/// What the lines carry that say that a payout was paid out.
+async fn references(
+    connection: &mut SqliteConnection,
+    key: &PayoutKey,
+) -> Result<Vec<String>, StoreError> {
+    let sql = format!(
+        "with own as materialized (select l.file_id, l.position, l.tag from tieout_lines l \
+         join tieout_files f on f.id = l.file_id where l.file_id = ?1 \
+         and l.batch = ?2 and l.currency = ?3 and {}) \
+         select own.tag from own where own.tag is not null \
+         union select x.text from own cross join tieout_line_tags x \
+         on x.file_id = own.file_id and x.position = own.position",
+        says_which()
+    );
+    let query = rendered(&sql).bind(key.file).bind(key.payout.clone()).bind(key.currency.clone());
+    fetch_each(connection, READING, query, |row| Cells::new(row, READING).text(0)).await
+}
+
 pub(super) async fn bookings(
     connection: &mut SqliteConnection,
-    payout: &str,
+    payout: &PayoutKey,
     until: Option<Instant>,
 ) -> Result<Vec<Booking>, StoreError> {
+    let references = references(connection, payout).await?;
+    let others = named(connection, &references).await?;
+    let names = names_of(payout, references, &others);
     let sql = format!(
-        "select {LINE}, l.matched_at from {HIT} h \
+        "select {LINE}, l.matched_at from (select distinct file_id, position from {HIT}) h \
          cross join tieout_lines l on l.file_id = h.file_id and l.position = h.position \
          cross join tieout_files f on f.id = l.file_id \
          where {BANKS} and {} order by l.file_id, l.position",
         stood_sql("?2")
     );
-    let query = rendered(&sql).bind(json_set(&[payout])).bind(until.map(to_text));
+    let query = rendered(&sql).bind(json_set(&names)).bind(until.map(to_text));
     fetch_each(connection, READING, query, booking_of).await
 }
 

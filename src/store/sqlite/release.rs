@@ -125,6 +125,9 @@ pub(super) async fn load(
         PartsEnd::Dropped => return Ok(Release::Dropped),
         PartsEnd::Whole(sums) | PartsEnd::Quarantine(sums) => sums,
     };
+    if added == 0 {
+        return Ok(Release::Empty);
+    }
     if added != sums.lines {
         let problem = format!("{} lines were read and {added} came", sums.lines);
         return Err(StoreError::Unexpected { doing: DOING, problem });

@@ -321,7 +321,7 @@ impl Source for Vectors {
 
     async fn payout_bookings(
         &self,
-        _payout: &str,
+        _payout: &PayoutKey,
         _until: Instant,
     ) -> Result<Vec<Booking>, StoreError> {
         self.call("payout_bookings")?;

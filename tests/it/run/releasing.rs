@@ -1,9 +1,11 @@
 //! `files quarantine` and `files release`, as the built program: what a person lets count, counts
 //! once, and what was reported before stays as it was.
 
+use sha2::{Digest, Sha256};
+
 use super::fetching::{folder, shop, zipped};
 use super::files::{at_bank, camt, credit, with_bank};
-use crate::run::shop::{Engine, Shop, at_text, on_both_databases, tieout_now};
+use crate::run::shop::{Engine, Ran, Shop, at_text, on_both_databases, tieout_now};
 use crate::support::events;
 use crate::support::golden::golden;
 
@@ -18,6 +20,8 @@ on_both_databases!(
     a_word_waits_for_a_run_of_the_machine_that_has_the_bytes,
     a_row_is_due_once_the_word_is_carried_out,
     a_file_without_sides_cannot_be_let_count,
+    a_file_of_no_line_cannot_be_let_count,
+    of_issues_that_come_at_once_the_one_that_waited_came_later,
 );
 
 fn put(shop: &Shop, name: &str, text: &str) {
@@ -143,6 +147,89 @@ async fn a_file_without_sides_cannot_be_let_count(engine: Engine) {
     }
     assert_eq!(shop.run().await.ended(0).verdict(1), "wait within_grace");
     assert_eq!(shop.open_cases().await, ["1 file_quarantined"]);
+    shop.check(false).await;
+}
+
+async fn a_file_of_no_line_cannot_be_let_count(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank()).await;
+    let text = camt("camt.053", "S1", &[credit(10_001, "pay_1")]);
+    let sides = "<CdtDbtInd>CRDT</CdtDbtInd>";
+    let (head, entry) = text.split_once("<Ntry>").unwrap();
+    assert!(entry.contains(sides), "{entry}");
+    put(&shop, "open.xml", &format!("{head}<Ntry>{}", entry.replace(sides, "")));
+    let both = camt("camt.053", "S2", &[credit(10_002, "pay_2"), credit(500, "x")]);
+    put(&shop, "untied.xml", &both.replace("1105.02", "1300.03"));
+    ingest(&shop, "open.xml", 3).await;
+    ingest(&shop, "untied.xml", 3).await;
+    let before = shop.dump().await;
+    for more in [&["--dry-run"][..], &[]] {
+        let words = [&["files", "release", "1", "--reason", "x"][..], more].concat();
+        let refused = shop.tieout(&words).await.ended(3);
+        assert!(refused.stderr.contains("no line that can be read"), "{}", refused.stderr);
+    }
+    let words = ["files", "release", "2", "--reason", "x", "--dry-run"];
+    let plan = shop.tieout(&words).await.ended(0).stdout;
+    assert!(plan.contains("2 lines of it would be loaded, marked as untied"), "{plan}");
+    assert!(plan.contains("EUR  in 105.02  out 0.00"), "{plan}");
+    assert_eq!(shop.dump().await, before);
+    // A word that was noted by an earlier version is refused by the run.
+    if engine == Engine::Postgres {
+        return shop.check(false).await;
+    }
+    let note = format!(
+        "insert into tieout_releases (file_id, what, at, by_whom, why, state) \
+         values (1, 'quarantined', '{}', 'mara', 'x', 'waiting')",
+        at_text(0)
+    );
+    shop.raw.execute(&note).await;
+    let ran = shop.run().await.ended(3);
+    let ended = &ran.of_type("released")[0];
+    assert_eq!(ended["refused"], "it has no line that can be read");
+    assert_eq!(shop.open_cases().await, ["1 file_quarantined", "2 file_quarantined"]);
+    shop.check(false).await;
+}
+
+/// A server gives a file its number before it finds out that another issue is being loaded.
+async fn of_issues_that_come_at_once_the_one_that_waited_came_later(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank()).await;
+    shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
+    let issue = |id: i64| camt("camt.053", "S1", &[credit(10_000 + id, &format!("pay_{id}"))]);
+    put(&shop, "other.xml", &camt("camt.053", "S0", &[credit(7, "x")]));
+    put(&shop, "1.xml", &issue(1));
+    put(&shop, "2.xml", &issue(2));
+    ingest(&shop, "other.xml", 0).await;
+    if engine == Engine::Postgres {
+        let mut held = shop.begin_holding(0).await;
+        let sha256: String =
+            Sha256::digest(issue(1)).iter().map(|byte| format!("{byte:02x}")).collect();
+        let name = format!(
+            "insert into tieout_file_names (source, name, raw_sha256, raw_bytes, file_id, \
+             first_seen_at, run_id) select 'local', '1.xml', '{sha256}', 1, id, now(), run_id \
+             from tieout_files"
+        );
+        held.try_execute(&name).await.unwrap();
+        let first = ["ingest", "1.xml", "--account", "bank"];
+        let waiting = shop.program(&first).spawn().unwrap();
+        shop.raw.until_a_lock_is_waited_for().await;
+        ingest(&shop, "2.xml", 0).await;
+        held.try_execute("rollback").await.unwrap();
+        Ran::once_over(waiting).await.ended(3);
+        let files = "select name from tieout_files order by id";
+        assert_eq!(shop.texts(files).await, ["other.xml", "1.xml", "2.xml"]);
+    } else {
+        ingest(&shop, "2.xml", 0).await;
+        ingest(&shop, "1.xml", 3).await;
+    }
+    assert_eq!(shop.run().await.ended(0).verdict(2), "succeeded settled");
+    let held = "select cast(id as text) from tieout_files where name = '1.xml'";
+    let held = shop.texts(held).await.remove(0);
+    shop.tieout(&["files", "release", &held, "--reason", "confirmed"]).await.ended(0);
+    shop.due_now().await;
+    let ran = shop.run().await.ended(0);
+    assert_eq!(ran.verdict(1), "succeeded settled");
+    assert_eq!(ran.of_type("released")[0]["removed"], 1);
+    let reason = "late_contradiction";
+    assert!(shop.open_cases().await.iter().any(|case| case.ends_with(reason)), "2 lost its line");
     shop.check(false).await;
 }
 
