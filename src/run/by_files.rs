@@ -454,7 +454,8 @@ impl Shelf {
             rows.iter().flat_map(|row| self.others_of(row)).collect();
         let mut anothers = self.owned_elsewhere(tables, rows);
         let doubtful = self.in_doubt(rows);
-        let mut texts: HashSet<&str> = doubtful.flat_map(|(_, line, _)| tags_of(line)).collect();
+        let mut texts: HashSet<&str> =
+            doubtful.flat_map(|(_, line, _)| Names::from(line).all()).collect();
         texts.extend(self.behind_others(rows).flat_map(|(_, _, likelier)| likelier));
         texts.extend(others.iter().flat_map(|(_, other)| &other.tags).map(String::as_str));
         if texts.is_empty() && others.is_empty() {
@@ -486,7 +487,7 @@ impl Shelf {
                 refunded.insert(line.place);
             }
             let is_doubtful = !is_named && is_by_reference(row, line);
-            let mut tags = own_tags(line).filter(|_| is_doubtful);
+            let mut tags = Names::from(line).all().filter(|_| is_doubtful);
             if let Some(tag) = tags.find(|tag| is_anothers(tag, (row, line))) {
                 anothers.insert((line.place, row.key.clone()), tag.to_owned());
             }
@@ -882,21 +883,6 @@ fn may_be_moved(line: &StoredLine, row: &Transaction) -> bool {
 /// it takes back from the other: a refund that failed.
 fn is_two_sided(line: &StoredLine) -> bool {
     matches!(line.kind, LineKind::Refund | LineKind::Movement) || is_failed(line)
-}
-
-/// The texts of a line that say whose it is: its tag; of one that may be two rows' every one.
-fn tags_of(line: &StoredLine) -> impl Iterator<Item = &str> {
-    let is_two_sided = is_two_sided(line);
-    let all = Names::from(line).all().filter(move |_| is_two_sided);
-    line.tag.as_deref().into_iter().chain(all)
-}
-
-/// The texts of a line by which it is another row's than the one that knows it by its id: its tag;
-/// of a refund's, of which the payment's tag may stand first, every one.
-fn own_tags(line: &StoredLine) -> impl Iterator<Item = &str> {
-    let is_refund = line.kind == LineKind::Refund;
-    let all = Names::from(line).all().filter(move |_| is_refund);
-    line.tag.as_deref().into_iter().chain(all)
 }
 
 /// Of refunds' lines, whose tags no refund's row has: those whose own id just one such row stores.

@@ -96,7 +96,7 @@ const SETTLEMENT: &str = "Company Account,Merchant Account,Psp Reference,Merchan
 
 /// One of Adyen's settlement details: the word, its modification, cents with their sign, the
 /// payment, the order. The batch is paid out.
-fn adyen(batch: u32, rows: &[(&str, &str, i64, &str, &str)]) -> String {
+pub fn adyen(batch: u32, rows: &[(&str, &str, i64, &str, &str)]) -> String {
     let day = chrono::Utc::now().format("%Y-%m-%d 00:10:00");
     let paid: i64 = rows.iter().map(|(.., cents, _, _)| cents).sum();
     let payout = ("MerchantPayout", "payout", -paid, "", "");

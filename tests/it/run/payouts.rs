@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::run::fetching::folder;
 use crate::run::files::{REFUNDS, at_bank, bring, camt, credit, lines, returned};
+use crate::run::given_back::adyen;
 use crate::run::shop::{Engine, Payment, Ran, Shop, Words, at_text, on_both_databases, tieout_now};
 use crate::support::events;
 
@@ -15,6 +16,8 @@ on_both_databases!(
     a_booking_names_its_payout_or_its_row_in_its_text,
     a_report_that_was_brought_by_hand_counts_beside_the_api,
     a_line_that_two_rows_have_a_claim_to_settles_neither,
+    a_further_reference_is_a_claim_too,
+    what_was_not_booked_as_paid_out_is_a_case,
     another_payment_than_the_one_that_a_paid_row_stores_is_told,
     a_refund_is_its_own_rows,
     one_payout_that_two_reports_tell_is_explained_once,
@@ -26,6 +29,8 @@ on_both_databases!(
     a_booking_that_came_first_and_is_a_cent_short_is_told,
     a_payout_that_failed_is_a_part_of_the_next_one,
     a_payout_that_the_bank_took_back_is_not_explained,
+    what_the_bank_did_to_a_payout_later_is_told,
+    a_payout_known_by_a_reference_differs_with_its_line,
 );
 
 pub async fn shop_with_cards_and_bank(engine: Engine) -> Shop {
@@ -295,6 +300,66 @@ async fn a_line_that_two_rows_have_a_claim_to_settles_neither(engine: Engine) {
     assert_eq!(ran.verdict(2), "review reference_mismatch");
     assert_eq!(card_lines(&shop).await, ["pay_1 matched reference_claimed payments 1"]);
     assert_eq!(shop.status(2).await, "processing");
+    shop.check(false).await;
+}
+
+/// Stripe's row has a third reference, that of the order: it is the tag of one row, and the payment
+/// is the one that another row stores. Who is asked first changes nothing.
+async fn a_further_reference_is_a_claim_too(engine: Engine) {
+    for first in [None, Some("1"), Some("2")] {
+        let shop = shop_with_cards_and_bank(engine).await;
+        let row =
+            |id, stored| Payment { amount: Some(10_000), ..at_cards(id, "processing", stored) };
+        shop.insert(&[row(1, None), row(2, Some("m2"))]).await;
+        let text = adyen(7, &[("Settled", "m2", 10_000, "psp9", "zz")]);
+        let text = text.replacen(",Batch Number", ",Merchant Order Reference,Batch Number", 1);
+        let text = text.replace(",7,", ",pay_1,7,").replace("zz", "other");
+        bring_cards(&shop, "one.csv", &text).await;
+        if let Some(first) = first {
+            shop.run_with(&["--id", first]).await;
+        }
+        shop.run().await;
+        let found = [shop.status(1).await, shop.status(2).await];
+        assert_ne!(found, ["paid", "paid"], "{first:?}");
+        assert_eq!(found[1], "processing", "{first:?}");
+        shop.check(false).await;
+    }
+}
+
+/// A bank that credits less than the PSP says that it paid out is asked, whatever `line_cases` says
+/// of lines that nothing names.
+async fn what_was_not_booked_as_paid_out_is_a_case(engine: Engine) {
+    let shop = shop_with_cards_and_bank(engine).await;
+    let one = |payout: &str| {
+        stripe(&[
+            ("charge", &payout.replace("po", "ch"), "10.00", "0.30", "9.70", payout),
+            ("payout", payout, "-9.70", "0.00", "-9.70", payout),
+        ])
+    };
+    bring_cards(&shop, "1.csv", &one("po_1")).await;
+    shop.run().await;
+    // A line has a case once the day of its booking is over.
+    let now = chrono::Utc::now().date_naive();
+    let day = now.checked_sub_days(chrono::Days::new(2)).unwrap();
+    let older = |cents| {
+        let text = camt("camt.053", "S1", &[credit(cents, "po_1")]);
+        text.replace(&now.to_string(), &day.to_string())
+    };
+    bring(&shop, "stmt.xml", &older(470), 0).await;
+    for _look in 0..3 {
+        shop.run().await;
+    }
+    assert_eq!(bank_lines(&shop).await, ["po_1 open amount_mismatch -"]);
+    assert_eq!(shop.open_cases().await, ["2:1 amount_mismatch"]);
+    let said = shop.texts("select text from tieout_cases").await.remove(0);
+    assert!(said.contains("not the one booking of payout po_1 of cards"), "{said}");
+    // The bank corrects itself: the case ends with the line.
+    bring(&shop, "right.xml", &older(970), 3).await;
+    shop.tieout(&["files", "release", "3", "--reason", "confirmed"]).await.ended(0);
+    shop.run().await;
+    shop.run().await;
+    assert_eq!(shop.open_cases().await, [""; 0]);
+    assert_eq!(bank_lines(&shop).await[1], "po_1 matched - tieout_payouts");
     shop.check(false).await;
 }
 
@@ -734,5 +799,59 @@ async fn a_payout_that_the_bank_took_back_is_not_explained(engine: Engine) {
     let ran = shop.run().await;
     let report = dir(&shop, &ran);
     shop.tieout(&["report", "verify", report.to_str().unwrap()]).await.ended(0);
+    shop.check(false).await;
+}
+
+/// `files show` of the PSP's report tells it, whenever it came.
+async fn what_the_bank_did_to_a_payout_later_is_told(engine: Engine) {
+    let shop = shop_with_cards_and_bank(engine).await;
+    let report = stripe(&[
+        ("charge", "ch_1", "100.00", "3.00", "97.00", "po_1"),
+        ("payout", "po_1", "-97.00", "0.00", "-97.00", "po_1"),
+    ]);
+    bring_cards(&shop, "report.csv", &report).await;
+    bring(&shop, "came.xml", &camt("camt.053", "S1", &[credit(9_700, "po_1")]), 0).await;
+    shop.run().await;
+    let later = [
+        ("went", returned(9_700, "po_1", "AC04"), "took back 97.00 EUR, line 3:1 (orphan)"),
+        (
+            "again",
+            credit(9_700, "po_1"),
+            "booked 97.00 EUR once more, line 4:1 (duplicate_capture)",
+        ),
+    ];
+    for (name, booking, says) in later {
+        bring(&shop, &format!("{name}.xml"), &camt("camt.053", name, &[booking]), 0).await;
+        shop.run().await;
+        let shown = shop.tieout(&["files", "show", "1"]).await.ended(0).stdout;
+        assert!(shown.contains("the bank's files have it otherwise"), "{shown}");
+        assert!(shown.contains(says), "{shown}");
+    }
+    shop.check(false).await;
+}
+
+/// Adyen's batch is called by its number, and the bank's line by the reference of its payout.
+async fn a_payout_known_by_a_reference_differs_with_its_line(engine: Engine) {
+    let shop = shop_with_cards_and_bank(engine).await;
+    let batch = |number: u32| {
+        let order = format!("o{number}");
+        let rows = [("Settled", "m1", 10_000, "psp1", order.as_str())];
+        adyen(number, &rows).replace(",payout,", &format!(",\"TX{number} batch, AcmeEU\","))
+    };
+    for number in [7, 8, 9] {
+        bring_cards(&shop, &format!("{number}.csv"), &batch(number)).await;
+    }
+    let name = |number: u32| format!("TX{number} batch, AcmeEU");
+    let bookings = [credit(9_999, &name(7)), credit(10_000, &name(8)), credit(10_000, &name(8))];
+    bring(&shop, "stmt.xml", &camt("camt.053", "S1", &bookings), 0).await;
+    let told = payouts(&dir(&shop, &shop.run().await));
+    let ends = ["bank 99.99 differs", "bank 100.00 differs", "- - unbooked"];
+    for (payout, end) in told.iter().zip(ends) {
+        assert!(payout.ends_with(end), "{told:?}");
+    }
+    let shown = shop.tieout(&["files", "show", "1"]).await.ended(0).stdout;
+    assert!(shown.contains("the bank booked 99.99 EUR, line 4:1 (amount_mismatch)"), "{shown}");
+    let shown = shop.tieout(&["files", "show", "3"]).await.ended(0).stdout;
+    assert!(shown.contains("no bank's file has it yet"), "{shown}");
     shop.check(false).await;
 }
