@@ -21,6 +21,7 @@ use crate::model::settlement::{
     StatementEnd, TagKind, Tie,
 };
 use crate::settlement::Parse;
+use crate::settlement::amount::shown;
 use crate::settlement::kinds;
 use crate::settlement::last_row::Last;
 use crate::settlement::numeral::{Numerals, Order, day};
@@ -256,6 +257,9 @@ struct Batch {
     odd: u64,
 }
 
+/// What was taken of a row, by whoever took it.
+const FEES: [&str; 4] = ["commission nc", "markup nc", "scheme fees nc", "interchange nc"];
+
 struct Settlement {
     layout: Layout,
     common: Common,
@@ -267,13 +271,14 @@ struct Settlement {
     batch: usize,
     batches: BTreeMap<(String, String, Currency), Batch>,
     open: Option<(String, String)>,
+    /// How many statements came of a merchant account and batch.
+    opened: BTreeMap<(String, String), u64>,
     payouts: Once,
     period: Period,
 }
 
 impl Settlement {
     fn new(layout: Layout) -> Result<Self, Problem> {
-        let fees = ["commission nc", "markup nc", "scheme fees nc", "interchange nc"];
         Ok(Self {
             common: Common::new(&layout)?,
             kind: layout.need("type")?,
@@ -285,10 +290,11 @@ impl Settlement {
                 layout.need("net debit nc")?,
                 layout.need("net credit nc")?,
             ],
-            fees: fees.iter().filter_map(|name| layout.column(&[name])).collect(),
+            fees: FEES.iter().filter_map(|name| layout.column(&[name])).collect(),
             batch: layout.need("batch number")?,
             batches: BTreeMap::new(),
             open: None,
+            opened: BTreeMap::new(),
             payouts: Once::default(),
             period: Period::default(),
             layout,
@@ -300,13 +306,43 @@ impl Settlement {
         if self.open.as_ref() == Some(&key) {
             return;
         }
-        let tie = self.tie();
+        // Of a batch that goes on below, nothing is told before the end of the file.
+        let tie = match self.tie() {
+            Tie::Declared(false) => Tie::Balances,
+            tie => tie,
+        };
         out.end(self.period.end(row.line, tie));
+        let opened = self.opened.entry(key.clone()).or_default();
+        *opened = opened.saturating_add(1);
+        // Rows by their time: each part stands beside the others, and is no other issue of them.
+        let id = if *opened == 1 { key.1.clone() } else { format!("{} ({opened})", key.1) };
         out.begin(row.line, Finality::Final, |statement| {
             statement.account = some(self.common.account(row));
-            statement.id = some(&key.1);
+            statement.id = some(&id);
         });
         self.open = Some(key);
+    }
+
+    /// The gross amount is what a row of the user's is compared with, and no sum of the file holds
+    /// it: where all fees are told in its currency, it is what they left and themselves.
+    fn gross_holds(&self, row: &Row<'_>, line: &mut Line, out: &mut Out) {
+        let (Some(gross), Some(net)) = (line.gross, line.net) else { return };
+        let [_code, debit, credit] = self.net;
+        // What the scheme pays out itself has no net here.
+        let is_elsewhere = row.get(debit).is_empty() && row.get(credit).is_empty();
+        if is_elsewhere || self.fees.len() < FEES.len() || gross.currency != net.currency {
+            return;
+        }
+        let fee = line.fee.map_or(0, |fee| fee.minor);
+        let whole = net.minor.checked_add(fee);
+        if whole != Some(gross.minor) {
+            let expected = whole.map(|minor| shown(minor.into(), Some(net.currency)));
+            let expected = expected.unwrap_or_default();
+            let expected = format!("{expected}, what is left and the fees; it is passed over");
+            let found = shown(gross.minor.into(), Some(gross.currency));
+            out.push(Problem::warning(row.line, "Gross", expected, found));
+            line.gross = None;
+        }
     }
 
     /// Whether the open batch is zero in every currency, so far.
@@ -436,6 +472,7 @@ impl Report for Settlement {
         line.tag(modification(kind, psp_reference), row.maybe(self.modification));
         line.net = money(signed, currency);
         line.fee = self.fee(row, currency).and_then(|fee| money(fee, currency));
+        self.gross_holds(row, &mut line, out);
         line.batch_id = some(row.get(self.batch));
         entry.type_code = some(kind);
         entry.reversal = is_reversal(kind);
@@ -775,6 +812,52 @@ mod tests {
         ] {
             assert_eq!(of(first, payout), State::Quarantined, "{first}");
         }
+    }
+
+    const WHOLE: &str = "Merchant Account,Psp Reference,Type,Gross Currency,Gross Debit (GC),\
+                         Gross Credit (GC),Net Currency,Net Debit (NC),Net Credit (NC),\
+                         Commission (NC),Markup (NC),Scheme Fees (NC),Interchange (NC),\
+                         Batch Number";
+
+    #[test]
+    fn parts_of_a_batch_stand_beside_each_other() {
+        let row = |account: &str, batch: u8| {
+            format!("{account},P{batch},Settled,EUR,,10.00,EUR,,9.00,1.00,,,,{batch}\n")
+        };
+        let paid = |account: &str, batch: u8| {
+            format!("{account},,MerchantPayout,,,,EUR,18.00,,,,,,{batch}\n")
+        };
+        for (one, other) in [(("A", 7), ("B", 7)), (("A", 7), ("A", 8))] {
+            let rows = [one, other, one, other].map(|(account, batch)| row(account, batch));
+            let paid = [one, other].map(|(account, batch)| paid(account, batch));
+            let text = format!("{WHOLE}\n{}{}", rows.concat(), paid.concat());
+            let found = inspect(Box::new(Cursor::new(text.into_bytes())), None, None).unwrap();
+            assert_eq!(found.state, State::Ok, "{:?}", found.sums.problems);
+            let mut known = std::collections::BTreeSet::new();
+            for sum in &found.sums.statements {
+                let own = (sum.head.account.clone(), sum.head.id.clone());
+                assert!(known.insert(own), "no part is another issue of another one");
+                assert_ne!(sum.ties, Some(false));
+            }
+        }
+    }
+
+    #[test]
+    fn a_gross_amount_that_is_not_the_rest_and_its_fees_is_passed_over() {
+        let of = |row: &str| {
+            let text = format!("{WHOLE}\nA,P1,{row},7\n");
+            let lines = items(&text, open_settlement).into_iter();
+            let mut lines = lines.filter_map(|item| match item {
+                Item::Line(line) => Some(line.gross.map(|gross| gross.minor)),
+                _other => None,
+            });
+            lines.next().unwrap()
+        };
+        assert_eq!(of("Settled,EUR,,100.00,EUR,,98.50,1.00,.20,0.10,.20"), Some(10_000));
+        assert_eq!(of("Settled,EUR,,900.00,EUR,,98.50,1.00,.20,0.10,.20"), None);
+        assert_eq!(of("Settled,USD,,900.00,EUR,,98.50,1.00,.20,0.10,.20"), Some(90_000));
+        assert_eq!(of("Refunded,EUR,20.00,,EUR,20.10,,.10,,,"), Some(-2_000));
+        assert_eq!(of("SettledExternally,EUR,,40.00,EUR,,,,,,"), Some(4_000));
     }
 
     #[test]

@@ -92,11 +92,35 @@ pub fn open(mut source: Source) -> Box<dyn Parse> {
     }
 }
 
+/// Beginnings of what is sent instead of a settlement file, as they are decoded where nothing says
+/// how, and what a person calls it.
+const OTHERS: [(&str, &str); 8] = [
+    ("%PDF", "a PDF document: ask for the file that programs read"),
+    ("-----BEGIN PGP", "an OpenPGP message: decrypt it, or let its [[source]] do so"),
+    ("BZh", "what bzip2 packed: unpack it"),
+    ("\u{fd}7zXZ", "what xz packed: unpack it"),
+    ("7z\u{bc}\u{af}", "a 7z archive: unpack it"),
+    ("Rar!", "a RAR archive: unpack it"),
+    ("\u{28}\u{b5}/\u{fd}", "what zstd packed: unpack it"),
+    ("{\\rtf", "a document of a word processor: save it as CSV"),
+];
+
+/// What a file is that holds no text, or no rows of it.
+fn no_settlement_file(head: &str) -> Option<&'static str> {
+    let known = OTHERS.iter().find(|(start, _)| head.starts_with(start)).map(|(_, what)| *what);
+    let is_binary = |c: char| matches!(c, '\0'..='\u{8}' | '\u{e}'..='\u{19}');
+    let binary = "bytes that are no text: encrypted, packed, or of another program";
+    known.or_else(|| head.chars().take(400).any(is_binary).then_some(binary))
+}
+
 /// What a file of rows shows that nothing recognised, for whoever describes it.
 pub fn seen(head: &str) -> Option<Problem> {
     let head = head.trim_start_matches('\u{feff}');
     if head.is_empty() {
         return Some(Problem::error(0, "file", "a settlement file", "nothing: it is empty"));
+    }
+    if let Some(what) = no_settlement_file(head) {
+        return Some(Problem::error(0, "file", "a settlement file, as text", what));
     }
     if head.trim_start().starts_with(['<', '{', '[', ':']) {
         return None;
@@ -1279,6 +1303,29 @@ mod tests {
 
     fn ok(code: &str, credits: i128, debits: i128) -> (State, Vec<(String, i128, i128)>) {
         (State::Ok, vec![(code.to_owned(), credits, debits)])
+    }
+
+    #[test]
+    fn what_is_no_settlement_file_is_called_by_its_name() {
+        for (bytes, says) in [
+            (&b"%PDF-1.7\n1 0 obj"[..], "a PDF document"),
+            (b"-----BEGIN PGP MESSAGE-----\n\nhQ", "an OpenPGP message"),
+            (b"\x85\x02\x0c\x03\xaa;\xbb;\xcc", "bytes that are no text"),
+            (b"BZh91AY&SY", "bzip2"),
+            (b"\xfd7zXZ\x00\x00", "xz"),
+            (b"7z\xbc\xaf\x27\x1c", "7z"),
+            (b"(\xb5/\xfd\x04", "zstd"),
+            (b"\xd0\xcf\x11\xe0\xa1\xb1", "bytes that are no text"),
+        ] {
+            let input = Box::new(std::io::Cursor::new(bytes.to_vec()));
+            let found = crate::settlement::ledger::inspect(input, None, None).unwrap();
+            assert_eq!(found.state, State::UnknownFormat);
+            let problem = found.sums.problems.first().map(|problem| problem.found.clone());
+            let problem = problem.unwrap_or_default();
+            assert!(problem.contains(says), "{says}: {problem}");
+        }
+        let found = crate::settlement::bank_csv::no_settlement_file;
+        assert_eq!(found("Date;Amount\n2026-11-01;7\u{1a}"), None);
     }
 
     #[test]

@@ -60,6 +60,7 @@ pub fn open(source: Source) -> Box<dyn Parse> {
         file: None,
         batch: None,
         entry: None,
+        made: None,
         passed_over: false,
         of_other_length: 0,
         records: Sha256::new(),
@@ -78,6 +79,8 @@ struct Nacha {
     file: Option<Sums>,
     batch: Option<Batch>,
     entry: Option<(Entry, Line)>,
+    /// The day that the file was made on, and which of that day's it is.
+    made: Option<String>,
     /// The last entry could not be read, which was said.
     passed_over: bool,
     of_other_length: u8,
@@ -251,6 +254,8 @@ impl Nacha {
         self.records = Sha256::new();
         self.note(record);
         self.file = Some(Sums { records: 1, ..Sums::default() });
+        let made = [record.at(24, 29).trim(), record.at(34, 34).trim()].join(" ");
+        self.made = Some(made.trim().to_owned()).filter(|text| !text.is_empty());
     }
 
     fn begin_batch(&mut self, record: &Record) {
@@ -267,6 +272,8 @@ impl Nacha {
             Some(record.at(41, 50).trim().to_owned()).filter(|text| !text.is_empty());
         statement.currency = self.dollar;
         statement.id = Some(number.clone()).filter(|text| !text.is_empty());
+        // Batches are numbered anew in every file, and a return has the day of what it returns.
+        statement.sequence = self.made.clone();
         statement.from = yymmdd(record.at(70, 75));
         statement.to = statement.from;
         self.items.push_back(statement.into());

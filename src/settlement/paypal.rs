@@ -134,7 +134,6 @@ type Place = [Option<usize>; 3];
 #[derive(Debug, Clone, Default)]
 struct Columns {
     width: usize,
-    least: usize,
     gross: Place,
     fee: Place,
     event: Option<usize>,
@@ -159,7 +158,6 @@ impl Columns {
         ];
         Self {
             width: layout.names.len(),
-            least: at("gross transaction currency").unwrap_or(0),
             gross: GROSS.map(at),
             fee: FEE.map(at),
             event: at("transaction event code"),
@@ -195,8 +193,9 @@ struct PayPal {
     footers: bool,
     /// The last kind of row that a file ends with: FF where it has an FH, else RC.
     whole: bool,
-    /// There was an FH.
+    /// There was an FH, and its number.
     in_file: bool,
+    number: Option<String>,
     begun: bool,
     holds: bool,
     scales: BTreeMap<Currency, Scale>,
@@ -206,11 +205,14 @@ struct PayPal {
 impl PayPal {
     fn section(&mut self, row: &Row<'_>, out: &mut Out) {
         self.end_section(row.line, out);
+        // A report of more rows than a file holds is in several, which FH numbers.
+        let page = self.number.clone().filter(|number| number != "1");
         out.begin(row.line, Finality::Final, |statement| {
             statement.from = day(row.get(1), Order::Unknown);
             statement.to = day(row.get(2), Order::Unknown);
             statement.account = some(row.get(3));
             statement.id = statement.to.map(|day| day.to_string());
+            statement.page = page;
         });
         self.holds = true;
     }
@@ -239,7 +241,7 @@ impl PayPal {
         let Some(columns) = &self.columns else {
             return Err(Problem::error(row.line, "SB", "names of columns (CH) before it", "none"));
         };
-        if row.width() <= columns.least {
+        if row.width() != columns.width {
             let (expected, found) = (format!("{} fields", columns.width), row.width());
             return Err(Problem::error(row.line, "SB", expected, found.to_string()));
         }
@@ -268,11 +270,7 @@ impl PayPal {
         entry.type_code = some(row.maybe(columns.event));
         line.kind = if came_back { LineKind::Return } else { kind };
         entry.reversal = is_reversal(row.maybe(columns.event));
-        entry.status = match row.maybe(columns.status) {
-            "P" | "p" => EntryStatus::Pending,
-            "D" | "d" => EntryStatus::Info,
-            _moved => EntryStatus::Booked,
-        };
+        entry.status = status(row, columns)?;
         let booked = match row.maybe(columns.completed) {
             "" => row.maybe(columns.initiated),
             completed => completed,
@@ -415,6 +413,9 @@ impl Report for PayPal {
             kind @ ("RH" | "FH") => {
                 self.begun = true;
                 self.in_file |= kind == "FH";
+                if kind == "FH" {
+                    self.number = some(row.get(1));
+                }
                 Ok(())
             }
             "SH" => {
@@ -454,6 +455,20 @@ const GROSS: [&str; 3] =
 const FEE: [&str; 3] = ["fee debit or credit", "fee amount", "fee currency"];
 
 type Part = Option<(Direction, i64, Currency)>;
+
+/// What became of a row; the settlement report lists what was done alone.
+fn status(row: &Row<'_>, columns: &Columns) -> Result<EntryStatus, Problem> {
+    if columns.status.is_none() {
+        return Ok(EntryStatus::Booked);
+    }
+    match row.maybe(columns.status) {
+        "P" | "p" => Ok(EntryStatus::Pending),
+        "D" | "d" => Ok(EntryStatus::Info),
+        // Done; given back in part; done, and reversed later.
+        "S" | "s" | "F" | "f" | "V" | "v" => Ok(EntryStatus::Booked),
+        other => Err(Problem::error(row.line, "Transactional Status", "S, P, D, V or F", other)),
+    }
+}
 
 /// An amount with its side and currency; nothing where the amount is left out.
 fn amount(row: &Row<'_>, at: Place, names: [&str; 3]) -> Result<Part, Problem> {

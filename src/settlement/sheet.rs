@@ -62,6 +62,19 @@ impl Layout {
         self.column(&[name])
             .ok_or_else(|| Problem::error(1, name, "a column of this name", self.shown.join(" | ")))
     }
+
+    /// The same, where nothing tells which of two columns of the name is meant.
+    ///
+    /// # Errors
+    /// Where there is none, or more than one.
+    pub fn need_one(&self, name: &str) -> Result<usize, Problem> {
+        let named = self.names.iter().filter(|own| *own == name).count();
+        if named > 1 {
+            let found = format!("{named} of them");
+            return Err(Problem::error(1, name, "one column of this name", found));
+        }
+        self.need(name)
+    }
 }
 
 /// Whether all of `wanted` are among `names`.

@@ -7,15 +7,20 @@
 
 use std::ops::Range;
 
+use chrono::{Datelike, NaiveDate};
 use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::money::Currency;
 use crate::model::settlement::TagKind;
-use crate::settlement::numeral::{Numerals, Order};
+use crate::settlement::numeral::{Numerals, Order, day};
 use crate::settlement::sheet::normal;
 use crate::settlement::tags::tag_kind;
+use crate::settlement::text::is_encoding;
+
+/// The first and the last year of a date that is meant.
+const YEARS: std::ops::RangeInclusive<i32> = 1970..=2199;
 
 /// `[[format]]`: a bank's or PSP's own file of rows.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -365,6 +370,24 @@ pub struct Table {
 /// A mistake of a description: the setting, and what is wrong.
 pub type Misfit = (&'static str, String);
 
+impl Dates {
+    /// The day that a text says; none where it is not written so. More may stand behind it, as a
+    /// time, and none of its own figures.
+    pub fn read(&self, text: &str) -> Option<NaiveDate> {
+        let pattern = match self {
+            Self::Any(order) => return day(text, *order),
+            Self::Pattern(pattern) => pattern,
+        };
+        let (date, rest) = NaiveDate::parse_and_remainder(text, pattern).ok()?;
+        let own = text.strip_suffix(rest).unwrap_or(text);
+        // Where nothing stands between the numbers, one that lacks a figure takes the next one's.
+        let is_apart = own.chars().any(|c| !c.is_ascii_digit());
+        let is_whole = is_apart || own.len() == date.format(pattern).to_string().len();
+        let goes_on = rest.starts_with(|c: char| c.is_alphanumeric() && c != 'T');
+        (YEARS.contains(&date.year()) && is_whole && !goes_on).then_some(date)
+    }
+}
+
 impl FormatSettings {
     /// Checks the description.
     ///
@@ -379,6 +402,8 @@ impl FormatSettings {
         let dates = keep(self.dates(), &mut wrong);
         let tags = keep(self.tags(), &mut wrong);
         wrong.extend(self.columns());
+        wrong.extend(self.overlaps());
+        wrong.extend(self.words());
         wrong.extend(self.attempts());
         let all = (cut, amounts, currency, numerals, dates, tags);
         let (Some(cut), Some(amounts), Some(currency), Some(numerals), Some(dates), Some(tags)) =
@@ -529,7 +554,16 @@ impl FormatSettings {
                     let text = format!("`{pattern}`: expected a pattern such as %d.%m.%Y");
                     return Err(("date_pattern", text));
                 }
-                Ok(Dates::Pattern(pattern.clone()))
+                let dates = Dates::Pattern(pattern.clone());
+                // What it writes of a day it must read as that day.
+                let day = NaiveDate::from_ymd_opt(2033, 12, 25).unwrap_or_default();
+                let noon = day.and_hms_opt(13, 14, 15).unwrap_or_default().and_utc();
+                let written = noon.format(pattern).to_string();
+                if dates.read(&written) != Some(day) {
+                    let text = format!("`{pattern}`: expected day, month and year, as %d.%m.%Y");
+                    return Err(("date_pattern", text));
+                }
+                Ok(dates)
             }
             None if self.date.is_none() && self.value_date.is_none() => {
                 Ok(Dates::Any(Order::Unknown))
@@ -570,6 +604,51 @@ impl FormatSettings {
         };
         let columns = self.all_columns();
         columns.into_iter().filter_map(|(field, c)| Some((field, wrong(c)?))).collect()
+    }
+
+    /// Fields at fixed places that share a character, where what they say is money or a day.
+    fn overlaps(&self) -> Option<Misfit> {
+        let own = [&self.date, &self.amount, &self.debit, &self.credit, &self.balance];
+        let more = [&self.currency, &self.gross, &self.fee, &self.value_date];
+        let flag = self.flag.as_ref().map(|flag| &flag.column);
+        let columns = own.into_iter().chain(more).filter_map(Option::as_ref).chain(flag);
+        let field = |column: &Column| match column {
+            Column::Number(number) => self.fixed.get(number.checked_sub(1)?),
+            Column::Name(name) => self.fixed.iter().find(|own| normal(&own.name) == normal(name)),
+        };
+        let fields: Vec<&FieldSettings> = columns.filter_map(field).collect();
+        let shares = |one: &FieldSettings, other: &FieldSettings| {
+            one.name != other.name && one.first <= other.last && other.first <= one.last
+        };
+        let pair = fields.iter().enumerate().find_map(|(at, one)| {
+            let other = fields.iter().skip(at.saturating_add(1)).find(|other| shares(one, other));
+            other.map(|other| (one, other))
+        });
+        let (one, other) = pair?;
+        Some(("fixed", format!("`{}` and `{}` share a character", one.name, other.name)))
+    }
+
+    /// Words that say nothing, or two things.
+    fn words(&self) -> Vec<Misfit> {
+        let mut wrong = Vec::new();
+        if self.name.trim().is_empty() {
+            wrong.push(("name", "expected a name, for `format` of a [[source]]".to_owned()));
+        }
+        if let Some(encoding) = self.encoding.as_deref().filter(|name| !is_encoding(name)) {
+            let text = format!("`{encoding}` is no encoding; expected one as windows-1252");
+            wrong.push(("encoding", text));
+        }
+        if self.debit.is_some() && self.debit == self.credit {
+            wrong.push(("credit", "is the column of `debit`".to_owned()));
+        }
+        let flag = self.flag.iter();
+        let both = flag.flat_map(|flag| flag.credit.iter().map(move |word| (word, &flag.debit)));
+        let mut both =
+            both.filter(|(word, debit)| debit.iter().any(|other| other.eq_ignore_ascii_case(word)));
+        if let Some((word, _)) = both.next() {
+            wrong.push(("flag", format!("`{word}` is both a credit and a debit")));
+        }
+        wrong
     }
 
     fn all_columns(&self) -> Vec<(&'static str, &Column)> {

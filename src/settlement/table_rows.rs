@@ -4,7 +4,7 @@
 //! quarantined. Only rows without any amount are passed over, each with a warning, where they have
 //! the fields of the header: in one that was cut, or has one more, the amount stands elsewhere.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use chrono::NaiveDate;
@@ -27,7 +27,7 @@ use crate::settlement::table::{
     Amounts, BatchSettings, Column, CurrencyOf, Cut, Dates, Declared, Declares, Table, TagRule,
     TestSettings, TrailerSettings,
 };
-use crate::settlement::tags::is_blank_in_mt940;
+use crate::settlement::tags::{is_blank_in_mt940, is_cut_out};
 use crate::settlement::text::{Source, unreadable};
 
 /// More batches than any file has.
@@ -115,7 +115,7 @@ fn row_above(table: &Table, layout: &Layout, head: &str) -> Option<Problem> {
     let date = place(layout, table.date.as_ref()?).ok()?;
     let is_date = |text: &String| match &table.dates {
         Dates::Any(_) => is_day(text),
-        Dates::Pattern(pattern) => NaiveDate::parse_and_remainder(text, pattern).is_ok(),
+        dates @ Dates::Pattern(_) => dates.read(text).is_some(),
     };
     let is_amount = |text: &String| {
         let letters = text.chars().filter(|c| c.is_alphabetic()).count();
@@ -186,10 +186,11 @@ impl Test {
 }
 
 fn place(layout: &Layout, column: &Column) -> Result<usize, Problem> {
-    match column {
-        Column::Number(number) => Ok(number.saturating_sub(1)),
-        Column::Name(name) => layout.need(&normal(name)),
-    }
+    let name = match column {
+        Column::Number(number) => return Ok(number.saturating_sub(1)),
+        Column::Name(name) => normal(name),
+    };
+    layout.need_one(&name)
 }
 
 /// The columns of the amount, found.
@@ -353,6 +354,10 @@ struct Rows {
     from: Option<NaiveDate>,
     to: Option<NaiveDate>,
     skip: usize,
+    /// The most fields that a row has.
+    widest: usize,
+    /// Of a column of debits: some have a minus, and some have none.
+    debits: [bool; 2],
     trailer: bool,
     negative: bool,
     positive: bool,
@@ -445,6 +450,8 @@ impl Rows {
             from: None,
             to: None,
             skip: if table.header { 0 } else { table.skip },
+            widest: 0,
+            debits: [false; 2],
             trailer: false,
             negative: false,
             positive: false,
@@ -568,6 +575,68 @@ impl Rows {
         if self.table.fee_signed { minor.saturating_neg() } else { minor }
     }
 
+    /// The signed amount, with what it shows of the file's signs.
+    fn noted_amount(&mut self, row: &Row<'_>, of: Currency) -> Result<i64, Problem> {
+        let minor = self.amount(row, of)?;
+        self.note_debit(row, of)?;
+        self.note_sign(row);
+        Ok(minor)
+    }
+
+    /// Debits of a described file, where a minus tells nothing unless all have one or none has: in
+    /// one of the others it takes back what went out.
+    fn note_debit(&mut self, row: &Row<'_>, of: Currency) -> Result<(), Problem> {
+        let AmountAt::TwoSided(at, _) = self.places.amount else { return Ok(()) };
+        let text = row.get(at);
+        if self.table.recognised || text.is_empty() {
+            return Ok(());
+        }
+        let name = self.name(at);
+        let minor = self.read(row, &name, text, of)?;
+        self.debits[0] |= minor < 0;
+        self.debits[1] |= minor > 0;
+        if self.debits == [true, true] {
+            let expected = "debits that all have a minus, or none of them";
+            return Err(Problem::error(row.line, name, expected, text));
+        }
+        Ok(())
+    }
+
+    /// That no row of a described file reaches one of the columns of its amount: a number that is
+    /// none of its columns' would pass every row over.
+    fn out_of_reach(&self, line: u64, out: &mut Out) {
+        let amounts = match self.places.amount {
+            AmountAt::Signed(at) => [Some(at), None],
+            AmountAt::Flagged(at, flag) => [Some(at), Some(flag)],
+            AmountAt::TwoSided(debit, credit) => [Some(debit), Some(credit)],
+        };
+        let beside = [self.places.date, self.places.currency, self.places.balance];
+        let is_beyond = |at: &usize| self.widest > 0 && *at >= self.widest;
+        if let Some(at) = amounts.into_iter().chain(beside).flatten().find(is_beyond) {
+            let expected = format!("rows with a column {}", at.saturating_add(1));
+            let found = format!("{} columns at most", self.widest);
+            out.push(Problem::error(line, self.name(at), expected, found));
+        }
+    }
+
+    /// The gross amount of a described file is what a row of the user's is compared with: it goes
+    /// the way of the amount, and is what is left and the fee where one is told.
+    fn gross_holds(&self, row: &Row<'_>, line: &Line, minor: i64) -> Result<(), Problem> {
+        let Some(gross) = line.gross.filter(|_| !self.table.recognised) else { return Ok(()) };
+        let name = self.places.gross.map_or_else(String::new, |at| self.name(at));
+        let found = row.maybe(self.places.gross);
+        let is_other_way = gross.minor.signum().saturating_mul(minor.signum()) < 0;
+        let whole = line.fee.map(|fee| minor.checked_add(fee.minor));
+        if whole.is_some_and(|whole| whole != Some(gross.minor)) {
+            let expected = "the amount and the fee";
+            return Err(Problem::error(row.line, name, expected, found));
+        }
+        if is_other_way && line.fee.is_none() {
+            return Err(Problem::error(row.line, name, "the sign of the amount", found));
+        }
+        Ok(())
+    }
+
     fn has_amount(&self, row: &Row<'_>) -> bool {
         match self.places.amount {
             AmountAt::Signed(at) | AmountAt::Flagged(at, _) => !row.get(at).is_empty(),
@@ -665,6 +734,7 @@ impl Rows {
 
     /// Whether the row moves nothing: it has no amount, or its amount is how much there was.
     fn is_no_movement(&mut self, row: &Row<'_>, out: &mut Out) -> Result<bool, Problem> {
+        self.widest = self.widest.max(row.width());
         if !self.has_amount(row) {
             self.note_end(row);
             if self.is_part(row) {
@@ -947,12 +1017,7 @@ impl Rows {
     fn day(&self, row: &Row<'_>, at: Option<usize>) -> Result<Option<NaiveDate>, Problem> {
         let text = row.maybe(at);
         let (Some(at), false) = (at, text.is_empty()) else { return Ok(None) };
-        let found = match &self.table.dates {
-            Dates::Any(order) => day(text, *order),
-            Dates::Pattern(pattern) => {
-                NaiveDate::parse_and_remainder(text, pattern).ok().map(|(date, _)| date)
-            }
-        };
+        let found = self.table.dates.read(text);
         let ambiguous = self.table.recognised && crate::settlement::numeral::is_day(text);
         if found.is_none() && !ambiguous {
             let name = self.layout.shown.get(at).cloned();
@@ -1313,7 +1378,12 @@ impl Rows {
         Ok(())
     }
 
-    fn fill(&self, row: &Row<'_>, of: Currency, line: &mut Line) -> Result<(), Problem> {
+    fn fill(
+        &self,
+        row: &Row<'_>,
+        (minor, of): (i64, Currency),
+        line: &mut Line,
+    ) -> Result<(), Problem> {
         for (field, at, slot) in
             [("gross", self.places.gross, &mut line.gross), ("fee", self.places.fee, &mut line.fee)]
         {
@@ -1321,21 +1391,28 @@ impl Rows {
             // Some write a dash where there was none.
             let is_none = text.is_empty() || self.table.recognised && text == "-";
             if !is_none {
-                let minor = self.read(row, field, text, of)?;
-                *slot = money(if field == "fee" { self.fee(minor) } else { minor }, of);
+                let told = self.read(row, field, text, of)?;
+                *slot = money(if field == "fee" { self.fee(told) } else { told }, of);
             }
         }
+        self.gross_holds(row, line, minor)?;
         for (rule, at) in self.table.tags.iter().zip(&self.places.tags) {
             // Of a reference that was cut another one may be left.
             let text = if row.may_be_cut(*at) { "" } else { row.get(*at) };
             match &rule.pattern {
                 None => line.tag(rule.kind, text),
                 Some(pattern) => {
-                    for found in pattern.captures_iter(text).filter_map(|found| found.get(1)) {
-                        let text = found.as_str();
+                    let own = !self.table.recognised;
+                    let found = pattern.captures_iter(text);
+                    let found = found.filter(|found| !(own && is_cut_out(text, found)));
+                    let found = found.filter_map(|found| Some(found.get(1)?.as_str()));
+                    let found: BTreeSet<&str> = found.collect();
+                    // Of several that stand in one text none is better than the others.
+                    let kind = if own && found.len() > 1 { TagKind::Text } else { rule.kind };
+                    for text in found {
                         // A word for no reference would be taken for one.
-                        if !(self.table.recognised && is_blank_in_mt940(text)) {
-                            line.tag(rule.kind, text);
+                        if own || !is_blank_in_mt940(text) {
+                            line.tag(kind, text);
                         }
                     }
                 }
@@ -1815,8 +1892,7 @@ impl Report for Rows {
             (CurrencyOf::All(currency), _) => *currency,
             (CurrencyOf::Column(name), at) => currency(row, &name.shown(), row.maybe(at))?,
         };
-        let minor = self.amount(row, of)?;
-        self.note_sign(row);
+        let minor = self.noted_amount(row, of)?;
         let Said { status, excused } = self.status(row)?;
         let is_out = self.table.recognised && status != EntryStatus::Booked;
         let (booked_on, value_on) = self.days(row, is_out)?;
@@ -1826,7 +1902,7 @@ impl Report for Rows {
         self.statement(row, of, out);
         self.grouped(row, minor, of)?;
         let (mut entry, mut line) = out.entry(row, minor, of);
-        self.fill(row, of, &mut line)?;
+        self.fill(row, (minor, of), &mut line)?;
         entry.booked_on = booked_on;
         entry.value_on = value_on;
         entry.type_code = some(row.maybe(self.places.kind));
@@ -1860,6 +1936,9 @@ impl Report for Rows {
 
     fn end(&mut self, line: u64, out: &mut Out) {
         self.is_over = true;
+        if !self.table.recognised && matches!(self.table.cut, Cut::Delimited(_)) {
+            self.out_of_reach(line, out);
+        }
         self.end_statement(line, out);
         self.end_followed(out);
         // A statement of one row proves nothing; all of an account's may.

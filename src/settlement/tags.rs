@@ -129,7 +129,7 @@ impl TagRules {
 
 /// Whether a pattern ended, or began, in the middle of a number or of a word: `pay_1` out of
 /// `pay_12` would be another row's tag. What the pattern itself reads beyond its group it knows of.
-fn is_cut_out(text: &str, captures: &Captures<'_>) -> bool {
+pub(super) fn is_cut_out(text: &str, captures: &Captures<'_>) -> bool {
     let (Some(whole), Some(group)) = (captures.get(0), captures.get(1)) else { return false };
     let goes_on = |one: Option<char>, next: Option<char>| {
         let both = one.zip(next);

@@ -42,6 +42,9 @@ struct Sum {
     funded: i128,
 }
 
+/// The words of what was done.
+const DONE: [&str; 4] = ["Processed", "Completed", "Settled", "Reversed"];
+
 #[derive(Default)]
 struct Trustly {
     sums: BTreeMap<Currency, Sum>,
@@ -78,6 +81,11 @@ impl Trustly {
         // The sums hold with all signs turned as well.
         if let Some(expected) = kinds::other_sign(kind, minor) {
             return Err(Problem::error(row.line, "I amount", expected, row.get(15)));
+        }
+        if !DONE.contains(&row.get(11)) {
+            let expected =
+                format!("one of {}: of another nobody knows what moved", DONE.join(", "));
+            return Err(Problem::error(row.line, "I status", expected, row.get(11)));
         }
         let sum = self.sums.entry(currency).or_default();
         sum.amounts = sum.amounts.saturating_add(i128::from(minor));
@@ -189,21 +197,26 @@ mod tests {
 
     #[test]
     fn what_was_paid_goes_in_and_shows_its_decimals() {
-        let of = |word: &str, amount: &str| {
+        let in_status = |word: &str, amount: &str, status: &str| {
             let day = "2026-06-02T05:00:00.000Z";
             let text = format!(
                 "H,ACMEFUN,1.0.0,{day},{day},1234,0001of0001\n\
-                 I,8,{day},7,1234,Deferred,1,1,1,a,{word},Processed,{day},{day},USD,{amount},\
+                 I,8,{day},7,1234,Deferred,1,1,1,a,{word},{status},{day},{day},USD,{amount},\
                  ABC,AC118,999,,order-1,ptx-1,\n\
                  F,Acme,,ABC,USD,{amount},3,{day}\nL,1,{amount},1,{amount}\n"
             );
             inspect(Box::new(Cursor::new(text.into_bytes())), None, None).unwrap().state
         };
+        let of = |word: &str, amount: &str| in_status(word, amount, "Processed");
         for (word, amount) in [("Capture", "8.60"), ("Capture", "860"), ("Refund", "-8.60")] {
             assert_eq!(of(word, amount), State::Ok, "{word} {amount}");
         }
         for (word, amount) in [("Capture", "-8.60"), ("Refund", "8.60"), ("Capture", "8.600")] {
             assert_eq!(of(word, amount), State::Quarantined, "{word} {amount}");
+        }
+        for status in ["Failed", "Pending", ""] {
+            let found = in_status("Capture", "8.60", status);
+            assert_eq!(found, State::Quarantined, "nobody knows what moved: {status}");
         }
     }
 }

@@ -114,6 +114,9 @@ fn within(path: &Path, file: File, listed: Option<u64>) -> io::Result<Vec<Member
     if archive.len() > MEMBERS {
         return Err(refused(format!("an archive of {} files; at most {MEMBERS}", archive.len())));
     }
+    if archive.index_for_name("[Content_Types].xml").is_some() {
+        return Err(refused("a workbook or document of Office; save it as CSV".to_owned()));
+    }
     let mut members = Vec::new();
     for index in 0..archive.len() {
         let file = archive.by_index_raw(index).map_err(io::Error::other)?;
@@ -398,6 +401,13 @@ mod tests {
         }
         let error = read_all(&same).unwrap_err().to_string();
         assert!(error.contains("an archive of 3 files that has 2 names"), "{error}");
+    }
+
+    #[test]
+    fn a_workbook_is_no_archive_of_files() {
+        let workbook = zipped(&[("[Content_Types].xml", b"<x/>"), ("xl/workbook.xml", b"<x/>")]);
+        let error = read_all(&workbook).unwrap_err().to_string();
+        assert!(error.contains("save it as CSV"), "{error}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::process::Command;
 
+use tieout::model::settlement::TagKind;
 use tieout::settlement::ledger::{Inspection, State, inspect_table};
 use tieout::settlement::table::{FormatSettings, Table};
 
@@ -314,6 +315,21 @@ fn a_description_that_cannot_be_followed_says_what_is_wrong() {
             "fixed",
         ),
         (
+            "amount = \"a\"\ndate = \"d\"\ndate_pattern = \"%Y%m%d\"\ncurrency_is = \"EUR\"\n\
+             fixed = [{ name = \"d\", first = 1, last = 8 }, \
+             { name = \"a\", first = 8, last = 12 }]",
+            "fixed",
+        ),
+        ("amount = \"a\"\ncurrency_is = \"EUR\"\ndate_pattern = \"%H:%M\"", "date_pattern"),
+        ("amount = \"a\"\ncurrency_is = \"EUR\"\ndate_pattern = \"%d.%d.%Y\"", "date_pattern"),
+        ("amount = \"a\"\ncurrency_is = \"EUR\"\nencoding = \"klingon\"", "encoding"),
+        ("debit = \"a\"\ncredit = \"a\"\ncurrency_is = \"EUR\"", "credit"),
+        (
+            "amount = \"a\"\ncurrency_is = \"EUR\"\n\
+             flag = { column = \"f\", credit = [\"C\"], debit = [\"c\", \"D\"] }",
+            "flag",
+        ),
+        (
             "amount = \"b\"\ncurrency_is = \"EUR\"\n\
              fixed = [{ name = \"a\", first = 1, last = 2 }]",
             "amount",
@@ -323,6 +339,69 @@ fn a_description_that_cannot_be_followed_says_what_is_wrong() {
         let fields: Vec<&str> = misfits.iter().map(|(field, _)| *field).collect();
         assert!(fields.contains(&field), "{text}: {fields:?}");
     }
+}
+
+/// What a description does not say is not made up: the file is quarantined.
+#[test]
+fn what_does_not_follow_its_description_is_refused() {
+    const HEAD: &str = "name = \"hb\"\ncurrency_is = \"EUR\"\ndate = \"Day\"\ndecimal = \",\"\n";
+    let signed = format!("{HEAD}amount = \"Amount\"\n");
+    let sided = format!("{HEAD}debit = \"Out\"\ncredit = \"In\"\n");
+    let dated = |pattern: &str| format!("{signed}date_pattern = \"{pattern}\"\n");
+    let file = |day: &str| format!("Day;Amount\n{day};1,00\n");
+    let states = |description: &str, file: &str| look(description, file).state;
+    for (pattern, day) in [
+        ("%d.%m.%Y", "01.11.26"),
+        ("%d.%m.%y", "27.11.2026"),
+        ("%Y%m%d", "2026112"),
+        ("%d%m%Y", "1112026"),
+        ("%d.%m.%Y", "01.11.12026"),
+        ("%d.%m.%Y", "01.11.2026xyz"),
+    ] {
+        assert_eq!(states(&dated(pattern), &file(day)), State::Quarantined, "{pattern} {day}");
+    }
+    for (pattern, day) in [
+        ("%d.%m.%Y", "1.11.2026"),
+        ("%d.%m.%Y", "01.11.2026 10:15"),
+        ("%Y-%m-%d", "2026-11-01T10:15:00Z"),
+        ("%Y-%m-%d %H:%M:%S", "2026-11-01 10:15:00"),
+        ("%d %b %Y", "01 Nov 2026"),
+    ] {
+        assert_eq!(states(&dated(pattern), &file(day)), State::Ok, "{pattern} {day}");
+    }
+    let day = "date_pattern = \"%d.%m.%Y\"\n";
+    let debits = |rows: &str| states(&format!("{sided}{day}"), &format!("Day;Out;In\n{rows}"));
+    assert_eq!(debits("01.11.2026;3,00;\n02.11.2026;-3,00;\n"), State::Quarantined);
+    assert_eq!(debits("01.11.2026;-3,00;\n02.11.2026;-3,00;\n"), State::Ok);
+    let twice = "Day;Amount;Amount\n01.11.2026;1,00;9,00\n";
+    assert_eq!(states(&format!("{signed}{day}"), twice), State::Quarantined);
+    let numbers = format!(
+        "{}amount = 9\nheader = false\ndelimiter = \";\"\n{day}",
+        HEAD.replace("\"Day\"", "1")
+    );
+    assert_eq!(states(&numbers, "01.11.2026;1,00\n"), State::Quarantined);
+    let gross = format!("{signed}{day}gross = \"Gross\"\nfee = \"Fee\"\n");
+    let of =
+        |gross_and_fee: &str| format!("Day;Amount;Gross;Fee\n01.11.2026;9,70;{gross_and_fee}\n");
+    assert_eq!(states(&gross, &of("10,00;0,30")), State::Ok);
+    assert_eq!(states(&gross, &of("10,00;")), State::Ok);
+    for wrong in ["90,00;0,30", "-10,00;0,30", "-10,00;"] {
+        assert_eq!(states(&gross, &of(wrong)), State::Quarantined, "{wrong}");
+    }
+}
+
+#[test]
+fn a_text_with_two_references_is_neithers() {
+    let description = "name = \"hb\"\ncurrency_is = \"EUR\"\namount = \"Amount\"\n[[tag]]\n\
+                       column = \"Text\"\nkind = \"order_id\"\npattern = 'INV-(\\d{2})'";
+    let kinds = |text: &str| {
+        let found = look(description, &format!("Amount;Text\n1.00;{text}\n"));
+        found.sums.references.into_keys().collect::<Vec<_>>()
+    };
+    assert_eq!(kinds("Pay INV-12"), [TagKind::OrderId]);
+    assert_eq!(kinds("Pay INV-12, INV-12"), [TagKind::OrderId]);
+    assert_eq!(kinds("Pay INV-12 and INV-13"), [TagKind::Text]);
+    assert_eq!(kinds("Pay INV-123"), [], "a part of a longer one");
 }
 
 #[test]

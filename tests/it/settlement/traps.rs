@@ -1563,3 +1563,50 @@ fn what_is_no_settlement_file_is_not_guessed_at() {
     }
     assert!(items(&fixture("camt052.xml")).len() > 3);
 }
+
+/// A field too many moves the status under another name.
+#[test]
+fn a_row_of_paypals_has_the_fields_and_the_status_of_its_kind() {
+    let whole = String::from_utf8(fixture("psp/paypal_trr.csv")).unwrap();
+    let of = |from: &str, to: &str| {
+        assert_eq!(whole.matches(from).count(), 1, "{from}");
+        inspected(whole.replace(from, to).as_bytes())
+    };
+    let row = "\"USD\",\"S\",\"custom-1\"";
+    refused(&of(row, "\"USD\",\"\",\"S\",\"custom-1\""), "20 fields");
+    refused(&of(row, "\"USD\",\"custom-1\""), "20 fields");
+    for status in ["X", "", "Denied", "Pending"] {
+        let text = format!("\"USD\",\"{status}\",\"custom-1\"");
+        refused(&of(row, &text), "S, P, D, V or F");
+    }
+    for status in ["V", "F", "P", "D"] {
+        let text = format!("\"USD\",\"{status}\",\"custom-1\"");
+        assert_eq!(of(row, &text).state, State::Ok, "{status}");
+    }
+}
+
+/// What FH numbers are files of one report, and no issues of each other.
+#[test]
+fn files_of_one_report_of_paypals_are_its_pages() {
+    let whole = String::from_utf8(fixture("psp/paypal_stl.csv")).unwrap();
+    let page = |text: &str| {
+        let found = inspected(text.as_bytes());
+        assert_eq!(found.state, State::Ok);
+        found.sums.statements[0].head.page.clone()
+    };
+    assert_eq!(page(&whole), None);
+    assert_eq!(page(&whole.replace("\"FH\",1\n", "\"FH\",2\n")), Some("2".to_owned()));
+}
+
+/// Batches are numbered anew in each file, and returns repeat the day of what they return.
+#[test]
+fn batches_of_nacha_are_of_the_file_that_they_stand_in() {
+    let text = String::from_utf8(fixture("nacha.ach")).unwrap();
+    let of = |text: &str| inspected(text.as_bytes()).sums.statements[0].head.sequence.clone();
+    let own = of(&text).unwrap();
+    let (day, which) = own.split_once(' ').unwrap();
+    let header = text.lines().next().unwrap();
+    assert_eq!((&header[23..29], &header[33..34]), (day, which));
+    let other = format!("{}Z{}", &header[..33], &header[34..]);
+    assert_eq!(of(&text.replacen(header, &other, 1)), Some(format!("{day} Z")));
+}
