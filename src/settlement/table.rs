@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use chrono::{Datelike, NaiveDate};
+use chrono::{Datelike, NaiveDate, NaiveTime};
 use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -382,8 +382,9 @@ impl Dates {
         let own = text.strip_suffix(rest).unwrap_or(text);
         // Where nothing stands between the numbers, one that lacks a figure takes the next one's.
         let is_apart = own.chars().any(|c| !c.is_ascii_digit());
-        let is_whole = is_apart || own.len() == date.format(pattern).to_string().len();
-        let goes_on = rest.starts_with(|c: char| c.is_alphanumeric() && c != 'T');
+        let midnight = date.and_time(NaiveTime::MIN).and_utc();
+        let is_whole = is_apart || own.len() == midnight.format(pattern).to_string().len();
+        let goes_on = rest.starts_with(|c: char| c.is_alphanumeric() && !matches!(c, 'T' | 'Z'));
         (YEARS.contains(&date.year()) && is_whole && !goes_on).then_some(date)
     }
 }

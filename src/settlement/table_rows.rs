@@ -4,7 +4,7 @@
 //! quarantined. Only rows without any amount are passed over, each with a warning, where they have
 //! the fields of the header: in one that was cut, or has one more, the amount stands elsewhere.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use chrono::NaiveDate;
@@ -1406,9 +1406,10 @@ impl Rows {
                     let found = pattern.captures_iter(text);
                     let found = found.filter(|found| !(own && is_cut_out(text, found)));
                     let found = found.filter_map(|found| Some(found.get(1)?.as_str()));
-                    let found: BTreeSet<&str> = found.collect();
+                    let found: Vec<&str> = found.collect();
                     // Of several that stand in one text none is better than the others.
-                    let kind = if own && found.len() > 1 { TagKind::Text } else { rule.kind };
+                    let is_one = found.iter().all(|text| Some(text) == found.first());
+                    let kind = if own && !is_one { TagKind::Text } else { rule.kind };
                     for text in found {
                         // A word for no reference would be taken for one.
                         if own || !is_blank_in_mt940(text) {

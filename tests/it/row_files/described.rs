@@ -365,6 +365,9 @@ fn what_does_not_follow_its_description_is_refused() {
         ("%d.%m.%Y", "01.11.2026 10:15"),
         ("%Y-%m-%d", "2026-11-01T10:15:00Z"),
         ("%Y-%m-%d %H:%M:%S", "2026-11-01 10:15:00"),
+        ("%Y%m%d%H%M%S", "20261101101500"),
+        ("%Y%m%d", "20261101 10:15"),
+        ("%Y-%m-%d", "2026-11-01Z"),
         ("%d %b %Y", "01 Nov 2026"),
     ] {
         assert_eq!(states(&dated(pattern), &file(day)), State::Ok, "{pattern} {day}");
