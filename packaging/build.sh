@@ -4,6 +4,9 @@
 #
 #   packaging/build.sh            all of it; the package needs cargo-deb (cargo install cargo-deb)
 #   packaging/build.sh binary     the binary and its SHA-256 alone
+#
+# With TIEOUT_PROFILE=dev all of it is made of the quickly built program, to try the package itself
+# where the tests build that anyway; nobody should install such a one.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -11,12 +14,20 @@ say() { printf 'package: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
 
 target=${CARGO_TARGET_DIR:-target}
-say "building the release binary: some minutes"
+profile=${TIEOUT_PROFILE:-release}
+case $profile in
+    release) built=$target/release ;;
+    dev) built=$target/debug ;;
+    *) die "TIEOUT_PROFILE is $profile, and can be release or dev" ;;
+esac
+say "building the $profile binary: some minutes"
 # With an OpenSSL of its own, so that the binary runs wherever its libc does.
 unset OPENSSL_NO_VENDOR
 export LIBZ_SYS_STATIC=1
-nice cargo build --release --locked
-bin=$target/release/tieout
+nice cargo build --profile "$profile" --locked
+bin=$built/tieout
+# The release is linked without its symbols.
+[ "$profile" = release ] || strip "$bin"
 file=$(readelf --sections --wide "$bin") || die "readelf: binutils are not installed"
 [[ $file != *.symtab* ]] || die "$bin is not stripped"
 packaging/needs.sh "$bin" || die "README promises that glibc is all that it needs"
@@ -36,8 +47,9 @@ say "$target/dist/$name"
 
 command -v cargo-deb >/dev/null || die "cargo-deb is not installed, no package was made: cargo install --locked cargo-deb"
 versions=$(readelf --version-info --wide "$bin")
-variant=()
-[[ $versions != *GLIBC_ABI_DT_RELR* ]] || variant=(--variant packed)
-cargo deb --no-build --no-strip "${variant[@]}" --output "$target/dist/" >/dev/null
+options=()
+[ "$profile" = release ] || options=(--fast)
+[[ $versions != *GLIBC_ABI_DT_RELR* ]] || options+=(--variant packed)
+cargo deb --no-build --no-strip --profile "$profile" "${options[@]}" --output "$target/dist/" >/dev/null
 (cd "$target/dist" && for deb in *.deb; do sha256sum "$deb" >"$deb.sha256"; done)
 say "$(ls "$target"/dist/*.deb)"

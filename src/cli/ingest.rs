@@ -312,7 +312,7 @@ fn words(brought: &BroughtIn) -> Option<String> {
                 counted(lines, "line", "lines"),
             ))
         }
-        What::Known { id, account: None } => {
+        What::Known { id, account: None, corrected_by: None } => {
             Some(format!("{name}: known as file {id}; nothing was changed"))
         }
         What::Known { .. } | What::Quarantined { .. } | What::Unreadable { .. } | What::Stopped => {

@@ -126,11 +126,11 @@ pub async fn build<S: Source>(
         Box::pin(stream(source, &facts, place.folder(), options, &mut written)),
         Box::pin(shelf.matched()),
     );
-    let (mut totals, (file, booked, sums)) = (totals?, matched?);
+    let ((mut totals, named), (file, booked, sums)) = (totals?, matched?);
     written.take(file)?;
     totals.take_in(sums);
     let (ties, files) = shelf.write_inputs(&mut totals, &mut written).await?;
-    shelf.write_payouts(&booked, &files, &mut written).await?;
+    shelf.write_payouts((&booked, &named), &files, &mut written).await?;
     shelf.write_compared(&mut written).await?;
     for (sheet, lines) in
         [(&SUMMARY, totals.summary(&tie, &facts)), (&BRIDGE, totals.bridge(&tie, &facts))]
@@ -173,7 +173,7 @@ async fn stream<S: Source>(
     folder: &Path,
     options: &BuildOptions,
     written: &mut Written,
-) -> Result<Totals, ReportError> {
+) -> Result<(Totals, BTreeSet<PayoutKey>), ReportError> {
     let pass = Pass {
         facts: Arc::clone(facts),
         folder: folder.to_path_buf(),
@@ -209,8 +209,8 @@ async fn stream<S: Source>(
     let Passed { files, by_case, mut totals } = passed.await?;
     files.into_iter().try_for_each(|file| written.take(file))?;
     let shelf = Shelf { source, facts, folder, options };
-    shelf.write_exceptions(by_case, &mut totals, written).await?;
-    Ok(totals)
+    let named = shelf.write_exceptions(by_case, &mut totals, written).await?;
+    Ok((totals, named))
 }
 
 /// What the journal's records go into.
@@ -313,13 +313,15 @@ struct Shelf<'a, S> {
 }
 
 impl<S: Source> Shelf<'_, S> {
-    /// Rows by case, then accounts, then lines of files that found no row.
+    /// Rows by case, then accounts, then lines of files that found no row; the payouts that such a
+    /// line names and is not the booking of.
     async fn write_exceptions(
         &self,
         by_case: Sorter,
         totals: &mut Totals,
         written: &mut Written,
-    ) -> Result<(), ReportError> {
+    ) -> Result<BTreeSet<PayoutKey>, ReportError> {
+        let mut named = BTreeSet::new();
         let mut file = CsvFile::create(self.folder, &EXCEPTIONS, self.options.dialect)?;
         let mut finisher = Finisher::new(self.source, self.facts);
         for pair in by_case.finish()? {
@@ -338,8 +340,16 @@ impl<S: Source> Shelf<'_, S> {
                 totals.add_noted(&own.line, lines::noted_reason(own));
                 file.write(&lines::exception(own, self.facts))?;
             }
+            let texts: BTreeSet<String> = page.iter().flat_map(payouts::names_of).collect();
+            if !texts.is_empty() {
+                let texts: Vec<String> = texts.into_iter().collect();
+                let found = self.source.payouts_named(&texts, self.facts.ended_at).await;
+                let found = found.map_err(ReportError::store(&self.facts.run.id))?;
+                named.extend(found.into_iter().map(|one| one.key));
+            }
         }
-        written.take(file)
+        written.take(file)?;
+        Ok(named)
     }
 
     /// The lines that became rows' own, by row; the payouts' bookings among them, and their sums.
@@ -371,10 +381,11 @@ impl<S: Source> Shelf<'_, S> {
         .await
     }
 
-    /// The payouts of the run's files, and those that it matched a booking of.
+    /// The payouts of the run's files, those that it matched a booking of, and those that a line
+    /// of its bank's names otherwise.
     async fn write_payouts(
         &self,
-        booked: &Booked,
+        (booked, named): (&Booked, &BTreeSet<PayoutKey>),
         files: &BTreeSet<i64>,
         written: &mut Written,
     ) -> Result<(), ReportError> {
@@ -398,8 +409,17 @@ impl<S: Source> Shelf<'_, S> {
                 }
             }
         }
-        for (payout, line) in of_run.values().filter(|(payout, _)| !seen.contains(&payout.key)) {
+        for (payout, line) in of_run.values() {
+            if seen.contains(&payout.key) {
+                continue;
+            }
             csv.write(&self.payout(payout, Some(*line)).await?)?;
+            seen.insert(payout.key.clone());
+        }
+        for key in named.iter().filter(|key| !seen.contains(*key)) {
+            if let Some(payout) = self.source.payout(key, until).await.map_err(failed())? {
+                csv.write(&self.payout(&payout, None).await?)?;
+            }
         }
         written.take(csv)
     }

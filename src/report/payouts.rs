@@ -1,12 +1,13 @@
 //! `payouts.csv`: gross − fees − refunds − chargebacks ± adjustments = what the PSP paid out = what
 //! the bank booked, each payout to the cent and in its own currency.
 
+use crate::model::reason::Reason;
 use crate::model::settlement::LineKind;
 use crate::model::time::Instant;
 use crate::report::cells::Cell;
 use crate::report::facts::Facts;
-use crate::report::lines::signed;
-use crate::store::files::StoredLine;
+use crate::report::lines::{self, signed};
+use crate::store::files::{LineOfRun, StoredLine};
 use crate::store::payouts::{Booking, Payout, PayoutKey, TABLE};
 
 /// The first of the bank's lines that name a payout and that no run had matched by then, where they
@@ -32,6 +33,24 @@ pub fn beside<'a>(payout: &Payout, found: &'a [Booking], until: Instant) -> Opti
     let is_same = line.currency.code() == payout.key.currency && signed(line) == payout.net();
     let is_its = is_same && payout.adds_up() && open.next().is_none();
     (!is_its).then_some(line)
+}
+
+/// What a line that no row has may name a payout by, where it is said not to be as that was paid.
+pub fn names_of(own: &LineOfRun) -> Vec<String> {
+    let line = &own.line;
+    let is_such = matches!(
+        lines::noted_reason(own),
+        Reason::AmountMismatch
+            | Reason::CurrencyMismatch
+            | Reason::DuplicateCapture
+            | Reason::Returned
+    );
+    if !is_such || !matches!(line.kind, LineKind::Movement | LineKind::Return) {
+        return Vec::new();
+    }
+    let own = [&line.tag, &line.psp_reference, &line.original].into_iter().flatten();
+    let refs = line.refs.iter().map(|tag| &tag.text);
+    own.chain(&line.further).chain(refs).cloned().collect()
 }
 
 /// A line of the file; `bank`: the booking that this run matched; `beside`: a line of the bank's

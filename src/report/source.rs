@@ -8,7 +8,7 @@ use crate::store::compare::{CompareDriver, Compared};
 use crate::store::driver::{CaseFilter, Driver};
 use crate::store::error::StoreError;
 use crate::store::files::{FileDriver, FileOfRun, LineOfRun, LinePlace, LinesOfRun};
-use crate::store::payouts::{Booking, Payout, PayoutDriver, PayoutKey};
+use crate::store::payouts::{Booking, NamedPayout, Payout, PayoutDriver, PayoutKey};
 use crate::store::records::{CaseRow, JournalRow, RunRow, TotalLine};
 
 /// The reading verbs, as [`Driver`] describes them.
@@ -51,6 +51,13 @@ pub trait Source {
 
     /// A payout, added up from what had come by then.
     async fn payout(&self, key: &PayoutKey, until: Instant) -> Result<Option<Payout>, StoreError>;
+
+    /// The payouts that these texts name, by then.
+    async fn payouts_named(
+        &self,
+        texts: &[String],
+        until: Instant,
+    ) -> Result<Vec<NamedPayout>, StoreError>;
 
     /// The payouts that a file tells of, by then.
     async fn payouts_of_file(&self, file: i64, until: Instant) -> Result<Vec<Payout>, StoreError>;
@@ -124,6 +131,14 @@ impl<D: Driver + FileDriver + CompareDriver + PayoutDriver> Source for D {
 
     async fn payout(&self, key: &PayoutKey, until: Instant) -> Result<Option<Payout>, StoreError> {
         PayoutDriver::payout(self, key, Some(until)).await
+    }
+
+    async fn payouts_named(
+        &self,
+        texts: &[String],
+        until: Instant,
+    ) -> Result<Vec<NamedPayout>, StoreError> {
+        PayoutDriver::payouts_named(self, texts, Some(until)).await
     }
 
     async fn payouts_of_file(&self, file: i64, until: Instant) -> Result<Vec<Payout>, StoreError> {

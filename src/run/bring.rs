@@ -25,11 +25,15 @@ use crate::settlement::unwrap::{Member, members};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::files::{
-    FileDriver, FileEnd, FileFilter, FileHead, FileSums, Part, SEALED, Sighting,
+    FileDriver, FileEnd, FileFilter, FileHead, FileSums, Held, Part, SEALED, Sighting,
+    StatementRow, StatementState,
 };
 
 /// Parts between the parser and the database: a few thousand lines.
 const AHEAD: usize = 4;
+
+/// Statements read at once.
+const STATEMENTS: i64 = 1_000;
 
 /// What became of one file.
 #[derive(Debug, Clone)]
@@ -66,6 +70,8 @@ pub enum What {
         id: i64,
         /// The account that they came for, where it is another one.
         account: Option<String>,
+        /// The file that corrected a statement of it since.
+        corrected_by: Option<i64>,
     },
     /// It is kept, and none of its lines counts.
     Quarantined {
@@ -89,7 +95,8 @@ impl What {
     /// The exit that it leads to.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Loaded { held: 0, .. } | Self::Known { account: None, .. } => Exit::Ok,
+            Self::Loaded { held: 0, .. }
+            | Self::Known { account: None, corrected_by: None, .. } => Exit::Ok,
             Self::Loaded { .. }
             | Self::Known { .. }
             | Self::Quarantined { .. }
@@ -144,8 +151,20 @@ impl BroughtIn {
     /// What a person has to do something about: what happened, and what to do next.
     pub fn trouble(&self) -> Option<(String, String)> {
         match &self.what {
-            What::Loaded { held: 0, .. } | What::Known { account: None, .. } => None,
-            What::Known { id, account: Some(account) } => Some((
+            What::Loaded { held: 0, .. }
+            | What::Known { account: None, corrected_by: None, .. } => None,
+            What::Known { id, account: None, corrected_by: Some(later) } => Some((
+                format!(
+                    "the same bytes are file {id} already, and file {later} corrected them since; \
+                     nothing was changed"
+                ),
+                format!(
+                    "`tieout files show {id}` and `tieout files show {later}` say what counts; if \
+                     the correction was taken back, ask the sender for the statement as a new \
+                     message, with an id of its own"
+                ),
+            )),
+            What::Known { id, account: Some(account), .. } => Some((
                 format!(
                     "the same bytes are file {id} already, of the account {account}; nothing was \
                      changed"
@@ -370,8 +389,9 @@ impl Carrier<'_> {
         // A parser that ended by a panic closed the channel: nothing of the file was kept.
         let sums = read.await.ok().flatten();
         let mut what = what(end.doing("bringing a file in")?, None);
-        if let What::Known { id, account } = &mut what {
+        if let What::Known { id, account, corrected_by } = &mut what {
             *account = self.other_account(*id).await?;
+            *corrected_by = self.corrected_by(*id).await?;
         }
         Ok(BroughtIn { source: self.source.to_owned(), name, sha256, format, version, what, sums })
     }
@@ -382,6 +402,25 @@ impl Carrier<'_> {
         let files = self.db.files(&filter).await.doing("looking whose file it is")?;
         let account = files.into_iter().next().map(|file| file.account);
         Ok(account.filter(|account| *account != self.reading.account))
+    }
+
+    /// The file that corrected a statement of a file that is known.
+    async fn corrected_by(&self, id: i64) -> Result<Option<i64>, RunError> {
+        let mut after = 0;
+        loop {
+            let page = self.db.statements(id, after, STATEMENTS).await;
+            let page = page.doing("looking what corrected a file")?;
+            let Some(last) = page.last() else { return Ok(None) };
+            after = last.number;
+            // A deletion counts no line itself, and what it deleted corrected nothing.
+            let gone = |row: &&StatementRow| {
+                row.state == StatementState::Superseded && row.held_for != Some(Held::Deletion)
+            };
+            let rivals = page.iter().filter(gone).filter_map(|row| row.rival);
+            if let Some((later, _)) = rivals.max() {
+                return Ok(Some(later));
+            }
+        }
     }
 
     /// A file that cannot be opened, or one within an archive. What a source gave whole is
@@ -436,7 +475,7 @@ impl Carrier<'_> {
                 sha256: origin.raw_sha256.clone(),
                 format: SEALED,
                 version,
-                what: What::Known { id, account: None },
+                what: What::Known { id, account: None, corrected_by: None },
                 sums: None,
             });
         }
@@ -533,7 +572,7 @@ fn shut_sha256(raw_sha256: &str, within: Option<&str>) -> String {
 fn what(end: FileEnd, why: Option<String>) -> What {
     match end {
         FileEnd::Loaded { id, held } => What::Loaded { id, held },
-        FileEnd::Known { id } => What::Known { id, account: None },
+        FileEnd::Known { id } => What::Known { id, account: None, corrected_by: None },
         FileEnd::Quarantined { id } => What::Quarantined { id, why },
         FileEnd::Dropped => What::Stopped,
     }

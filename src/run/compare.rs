@@ -381,16 +381,32 @@ impl Comparison<'_> {
                         let booked = line.booked_on.is_none_or(|on| on >= days.0 && on <= days.1);
                         booked && (is_money(line) || is_psps_own(line))
                     };
-                    for line in lines.iter().filter(is_in) {
-                        let told = told(line);
-                        let name = place_name(line.place);
-                        let name = [name.as_str()];
-                        let party = Party::Line(Box::new(told));
-                        push(&mut self.by_place, self.folder, &name, &party)?;
-                    }
+                    self.take_lines(account, lines.iter().filter(is_in)).await?;
                 }
             }
         }
+    }
+
+    /// Lines of one account. A row outside of the window may have one that no run matched yet.
+    async fn take_lines(
+        &mut self,
+        account: &str,
+        lines: impl Iterator<Item = &StoredLine> + Clone,
+    ) -> Result<(), RunError> {
+        let is_open = |line: &&StoredLine| line.row.is_none() && !is_psps_own(line);
+        let open: Vec<StoredLine> = lines.clone().filter(is_open).cloned().collect();
+        let owned = match open.as_slice() {
+            [] => Owners::new(),
+            some => Box::pin(owners(self.scene, account, some)).await?,
+        };
+        for line in lines {
+            let mut told = told(line);
+            told.has_row |= owned.contains_key(&line.place);
+            let name = place_name(line.place);
+            let party = Party::Line(Box::new(told));
+            push(&mut self.by_place, self.folder, &[name.as_str()], &party)?;
+        }
+        Ok(())
     }
 
     /// The rows of a table, as they come.

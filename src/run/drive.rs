@@ -87,6 +87,7 @@ async fn in_turn(scene: &Scene<'_>, books: &mut Books, tell: Tell<'_>) -> Result
         }
     }
     if !scene.options.dry_run {
+        line_cases::open_gone(scene, books).await?;
         line_cases::close(scene).await?;
     }
     tell_left(scene, books, &turns, (remaining, started), &seen, tell).await

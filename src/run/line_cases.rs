@@ -8,14 +8,17 @@ use std::collections::HashMap;
 
 use chrono::NaiveDate;
 
+use crate::model::money::Money;
 use crate::model::reason::Reason;
-use crate::model::settlement::{LineKind, TagKind};
+use crate::model::settlement::{Direction, LineKind, TagKind};
 use crate::psp::settings::LineCases;
 use crate::run::books::Books;
 use crate::run::error::{Doing as _, RunError};
 use crate::run::match_lines::is_of;
 use crate::run::scene::Scene;
-use crate::store::files::{FileDriver as _, LEFT, LineCase, LineMark, LinePlace, OpenLine};
+use crate::store::files::{
+    FileDriver as _, LEFT, LineCase, LineMark, LinePlace, OpenLine, StoredLine,
+};
 use crate::store::payouts::PayoutKey;
 use crate::store::source_table::{Column, SourceTable, TypeClass};
 use crate::store::template::{Piece, Template};
@@ -57,6 +60,47 @@ pub async fn open(
     let opened = opened.doing("opening cases of lines that no row has")?;
     books.lines.cases = books.lines.cases.saturating_add(opened);
     Ok(())
+}
+
+/// Opens the cases of lines that were the bookings of payouts until a correction took them out:
+/// money that a PSP paid out is not at the bank any more, and no row tells of it.
+pub async fn open_gone(scene: &Scene<'_>, books: &mut Books) -> Result<(), RunError> {
+    const DOING: &str = "opening cases of bookings that were taken out";
+    let gone = scene.db.bookings_gone().await.doing(DOING)?;
+    let is_wanted = |line: &StoredLine| {
+        let open = scene.accounts.get(&line.account);
+        open.is_some_and(|open| open.setup.settings.line_cases != LineCases::None)
+    };
+    let cases: Vec<LineCase> =
+        gone.iter().filter(|line| is_wanted(line)).filter_map(case_of_gone).collect();
+    if !cases.is_empty() {
+        let opened = scene.db.put_line_cases(scene.run_id, &cases, scene.clock.now()).await;
+        books.lines.cases = books.lines.cases.saturating_add(opened.doing(DOING)?);
+    }
+    Ok(())
+}
+
+fn case_of_gone(line: &StoredLine) -> Option<LineCase> {
+    let (_, key) = line.row.as_ref()?;
+    let payout = PayoutKey::parse(key)?;
+    let money = line.gross.or(line.amount);
+    let text = format!(
+        "{} (line F{}) was the booking of payout {} of {}, and a correction that counts by now \
+         does not have it: `tieout files show {}` says what that comes to",
+        moved(money, line.direction, line.booked_on),
+        line.place,
+        payout.payout,
+        payout.account,
+        payout.file,
+    );
+    Some(LineCase {
+        place: line.place,
+        reason: Reason::LateContradiction,
+        text,
+        account: line.account.clone(),
+        money,
+        is_open: false,
+    })
 }
 
 /// Closes the cases of lines that need nobody any more.
@@ -104,12 +148,10 @@ fn case_of(
 /// Of what a bank booked otherwise than the PSP says that it paid out.
 fn case_of_payout(account: &str, line: &OpenLine, reason: Reason, payout: &PayoutKey) -> LineCase {
     let money = line.gross.or(line.amount);
-    let amount = money.map_or_else(|| "money".to_owned(), |money| money.to_string());
-    let day = line.booked_on.map(|day| format!(" on {day}")).unwrap_or_default();
     let text = format!(
-        "{amount} {}{day} (line F{}), and it is not the one booking of payout {} of {}: `tieout \
-         files show {}` says what that comes to",
-        line.direction.said(),
+        "{} (line F{}), and it is not the one booking of payout {} of {}: `tieout files show {}` \
+         says what that comes to",
+        moved(money, line.direction, line.booked_on),
         line.place,
         payout.payout,
         payout.account,
@@ -174,11 +216,8 @@ fn is_uuid(text: &str) -> bool {
 
 fn text_of(line: &OpenLine, reason: Reason, named: Option<&str>) -> String {
     let money = line.gross.or(line.amount);
-    let amount = money.map_or_else(|| "money".to_owned(), |money| money.to_string());
     let net = line.amount.filter(|net| Some(*net) != money);
     let net = net.map(|net| format!(", {net} after fees")).unwrap_or_default();
-    let way = line.direction.said();
-    let day = line.booked_on.map(|day| format!(" on {day}")).unwrap_or_default();
     let why = match (reason, named) {
         (Reason::TagUnusable, Some(tag)) => format!("several rows could be meant by `{tag}`"),
         (Reason::TagUnusable, None) => "several rows could be meant".to_owned(),
@@ -188,5 +227,13 @@ fn text_of(line: &OpenLine, reason: Reason, named: Option<&str>) -> String {
             .to_owned(),
         _unnamed => "it names no row".to_owned(),
     };
-    format!("{amount} {way}{day} (line F{}{net}), and {why}", line.place)
+    let moved = moved(money, line.direction, line.booked_on);
+    format!("{moved} (line F{}{net}), and {why}", line.place)
+}
+
+/// `9.85 EUR in on 2026-11-28`.
+fn moved(money: Option<Money>, direction: Direction, day: Option<NaiveDate>) -> String {
+    let amount = money.map_or_else(|| "money".to_owned(), |money| money.to_string());
+    let day = day.map(|day| format!(" on {day}")).unwrap_or_default();
+    format!("{amount} {}{day}", direction.said())
 }

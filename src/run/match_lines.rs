@@ -882,7 +882,7 @@ async fn book_payouts(
         .flat_map(|(line, _)| Names::from(*line).all())
         .collect();
     let texts: Vec<String> = texts.into_iter().map(str::to_owned).collect();
-    let named = scene.db.payouts_named(&texts).await.doing("looking for payouts")?;
+    let named = scene.db.payouts_named(&texts, None).await.doing("looking for payouts")?;
     let mut by_text: HashMap<&str, Vec<&PayoutKey>> = HashMap::new();
     for NamedPayout { text, key } in &named {
         by_text.entry(text).or_default().push(key);

@@ -316,6 +316,7 @@ delegate! { FileDriver:
     files_of_run(run_id: &str, after: i64, limit: i64) -> Vec<FileOfRun>;
     mark_lines(run_id: &str, marks: &[LineMark], now: Instant) -> Vec<LinePlace>;
     put_line_cases(run_id: &str, cases: &[LineCase], now: Instant) -> u64;
+    bookings_gone() -> Vec<StoredLine>;
     close_line_cases(run_id: &str, now: Instant) -> u64;
 }
 
@@ -363,7 +364,7 @@ delegate! { PeopleDriver:
 }
 
 delegate! { PayoutDriver:
-    payouts_named(texts: &[String]) -> Vec<NamedPayout>;
+    payouts_named(texts: &[String], until: Option<Instant>) -> Vec<NamedPayout>;
     payout(key: &PayoutKey, until: Option<Instant>) -> Option<Payout>;
     payouts_of_file(file: i64, until: Option<Instant>) -> Vec<Payout>;
     payout_bookings(payout: &PayoutKey, until: Option<Instant>) -> Vec<Booking>;

@@ -315,6 +315,9 @@ pub trait FileDriver {
         now: Instant,
     ) -> Result<u64, StoreError>;
 
+    /// Lines that were the bookings of payouts until a correction took them out, and have no case.
+    async fn bookings_gone(&self) -> Result<Vec<StoredLine>, StoreError>;
+
     /// Closes the open cases of lines that need nobody any more: a row has them or is looked at
     /// instead, or they do not count any more. Each says which. How many they were.
     async fn close_line_cases(&self, run_id: &str, now: Instant) -> Result<u64, StoreError>;
@@ -938,15 +941,37 @@ pub(in crate::store) const PUT_FILE_CASE: &str = "insert into tieout_cases as k 
      last_run = excluded.last_run, times_seen = k.times_seen + 1";
 
 /// What makes a line `l` one that may have a case: no row has it, and no row is looked at for it;
-/// or it names a payout that it is not the booking of, and has a case that says so.
-pub(in crate::store) const MAY_HAVE_CASE: &str = "l.state = 'open' and l.decides \
-     and (l.reason in ('orphan', 'tag_unusable', 'reference_missing', 'returned') \
-     or l.reason = l.cased)";
+/// it names a payout that it is not the booking of, and has a case that says so; or it was one.
+pub(in crate::store) fn may_have_case() -> String {
+    may_be_told("l.cased")
+}
 
-/// What makes a line `l` one that gets the case `u`.
-pub(in crate::store) const MAY_GET_CASE: &str = "l.state = 'open' and l.decides \
-     and (l.reason in ('orphan', 'tag_unusable', 'reference_missing', 'returned') \
-     or l.reason = u.reason)";
+/// What makes a line `l` one that gets a case for that reason.
+pub(in crate::store) fn may_get_case(reason: &str) -> String {
+    may_be_told(reason)
+}
+
+fn may_be_told(reason: &str) -> String {
+    format!(
+        "(l.state = 'open' and l.decides and (l.reason in ('orphan', 'tag_unusable', \
+         'reference_missing', 'returned') or l.reason = {reason}) or {BOOKING_GONE})"
+    )
+}
+
+/// What makes a line `l` one that was a payout's booking until a correction took it out, and no
+/// other line is that by now.
+pub(in crate::store) const BOOKING_GONE: &str = "l.state = 'superseded' \
+     and l.table_name = 'tieout_payouts' and l.key is not null and not exists (select 1 \
+     from tieout_lines b where b.table_name = l.table_name and b.key = l.key \
+     and b.state = 'matched')";
+
+/// Such lines that have no case, and that nobody left as they are.
+pub(in crate::store) fn bookings_gone_sql() -> String {
+    format!(
+        "select {LINE} from tieout_lines l join tieout_files f on f.id = l.file_id \
+         where {BOOKING_GONE} and l.cased is null order by l.file_id, l.position"
+    )
+}
 
 /// What such a line's `cased` says once a person left it as it is.
 pub(crate) const LEFT: &str = "left";
@@ -958,7 +983,8 @@ pub(in crate::store) const A_LINE_CASE: &str = "select exists (select 1 from tie
 /// How a case of the line `l`, which needs nobody any more, ended.
 pub(in crate::store) const LINE_CASE_ENDED: &str = "case when l.state is null \
      then 'its file is not kept any more' when l.state = 'matched' \
-     then 'row ' || l.key || ' of ' || l.table_name || ' has it' when l.state = 'superseded' \
+     then 'row ' || l.key || ' of ' || l.table_name || ' has it' when l.table_name = 'tieout_payouts' \
+     then 'the payout is another line''s' when l.state = 'superseded' \
      then 'another statement took its place' when l.state = 'excluded' \
      then 'it is no payment of a row' \
      else 'the row that it names is looked at instead' end";

@@ -49,7 +49,11 @@ pub trait PayoutDriver {
     /// The payouts that carry one of these texts: as the PSP's id of the payout, or among the
     /// references of the line that says it was paid out. Only such lines that were not taken out.
     /// A payout that several files tell of goes by the first of them.
-    async fn payouts_named(&self, texts: &[String]) -> Result<Vec<NamedPayout>, StoreError>;
+    async fn payouts_named(
+        &self,
+        texts: &[String],
+        until: Option<Instant>,
+    ) -> Result<Vec<NamedPayout>, StoreError>;
 
     /// What a payout is made of; none where its file has no such line.
     async fn payout(

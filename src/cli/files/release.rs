@@ -17,8 +17,10 @@ use crate::model::settlement::Problem;
 use crate::model::time::to_short_text;
 use crate::run::release::{Preview, Refused, ReleasedNote, ask, preview, refusal};
 use crate::run::setup::Setup;
+use crate::store::batches::TABLE as BATCHES;
 use crate::store::database::Database;
 use crate::store::files::{FileDriver, FileFilter, FileRow, FileState, Held};
+use crate::store::payouts::{PayoutKey, TABLE as PAYOUTS};
 use crate::store::release::{Difference, Said, Spoken, Word};
 
 /// For `--help`.
@@ -190,9 +192,20 @@ fn tell_difference(file: &FileRow, difference: &Difference, common: &Common) {
     }
     let lost = removed.iter().filter_map(|line| line.row.as_ref());
     for (table, key) in lost.take(SHOWN) {
-        let text = format!(
-            "{table} {key} has a line that is not there any more: see `tieout explain {key}`"
-        );
+        let payout = PayoutKey::parse(key).filter(|_| table == PAYOUTS);
+        let text = match payout {
+            Some(PayoutKey { payout, account, file, .. }) => format!(
+                "payout {payout} of {account} has a booking that is not there any more: see \
+                 `tieout files show {file}`"
+            ),
+            None if table == BATCHES => format!(
+                "batch {key} has a booking that is not there any more: the next run looks at its \
+                 payments again"
+            ),
+            None => format!(
+                "{table} {key} has a line that is not there any more: see `tieout explain {key}`"
+            ),
+        };
         folded("  ", &text).iter().for_each(|row| out::stdout(row));
     }
 }

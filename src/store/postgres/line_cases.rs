@@ -7,7 +7,7 @@ use sqlx::postgres::{PgConnection, PgPool};
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
 use crate::store::files::{
-    A_LINE_CASE, LEFT, LINE_CASE_ENDED, LineCase, LinePlace, MAY_GET_CASE, MAY_HAVE_CASE, clean,
+    A_LINE_CASE, LEFT, LINE_CASE_ENDED, LineCase, LinePlace, clean, may_get_case, may_have_case,
 };
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::people::end_outrun;
@@ -52,10 +52,10 @@ pub(super) async fn put(
     // Of two runs that look at a line at once, the second finds that its case says so already.
     let mut sql = Sql::default();
     let (run, left) = (sql.bind(run_id.to_owned()), sql.bind(LEFT.to_owned()));
-    let from = cases_in(&mut sql, cases);
+    let (from, may_get_one) = (cases_in(&mut sql, cases), may_get_case("u.reason"));
     sql.push(&format!(
         "update tieout_lines l set cased = u.reason from {from} \
-         where l.file_id = u.file and l.position = u.position and {MAY_GET_CASE} \
+         where l.file_id = u.file and l.position = u.position and {may_get_one} \
          and coalesce(l.cased, '') not in (u.reason, {left}) \
          and exists (select from tieout_runs r where r.id = {run} and r.state = 'running') \
          returning l.file_id, l.position"
@@ -132,13 +132,14 @@ pub(super) async fn close(pool: &PgPool, run_id: &str, now: Instant) -> Result<u
     let mut tx = begin(pool).await.map_err(failed(CLOSING))?;
     let mut sql = Sql::default();
     let (run, now_bound) = (sql.bind(run_id.to_owned()), sql.bind(now));
+    let may_have_one = may_have_case();
     sql.push(&format!(
         "update tieout_cases c set state = 'closed', closed_at = {now_bound}, closed_run = r.id, \
          resolution = e.ended from tieout_runs r, \
          (select k.number, {LINE_CASE_ENDED} as ended from tieout_cases k \
          left join tieout_lines l on l.file_id = {FILE} and l.position = {POSITION} \
          where k.state = 'open' and k.subject_kind = 'line' and k.table_name = '' \
-         and ({MAY_HAVE_CASE}) is not true) e \
+         and ({may_have_one}) is not true) e \
          where r.id = {run} and r.state = 'running' and c.number = e.number \
          and c.state = 'open' returning c.number"
     ));

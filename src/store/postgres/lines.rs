@@ -8,7 +8,8 @@ use crate::model::time::Instant;
 use crate::store::error::StoreError;
 use crate::store::files::{
     CAME_BACK, LINE, LineMark, LinePlace, LineState, OF_MONEY, OPEN_ALONE, OPEN_LINE, OpenLine,
-    RAN_ALONE, StoredLine, TAKEN_OUT, TAKEN_OUT_WAITS, currency_of, further_of, refs_of,
+    RAN_ALONE, StoredLine, TAKEN_OUT, TAKEN_OUT_WAITS, bookings_gone_sql, currency_of, further_of,
+    refs_of,
 };
 use crate::store::postgres::errors::{failed, unexpected};
 use crate::store::postgres::sql::{Cells, Sql};
@@ -198,6 +199,12 @@ pub(super) async fn taken_out(
     limit: i64,
 ) -> Result<Vec<StoredLine>, StoreError> {
     page(pool, READING, account, TAKEN_OUT_WAITS, after, limit).await
+}
+
+/// Lines that were the bookings of payouts until a correction took them out, and have no case.
+pub(super) async fn bookings_gone(pool: &PgPool) -> Result<Vec<StoredLine>, StoreError> {
+    let mut connection = pool.acquire().await.map_err(failed(READING))?;
+    Sql::new(bookings_gone_sql()).fetch_each(&mut connection, READING, line_of).await
 }
 
 /// Lines of what came back that runs of single rows took. Those runs are few: what they took is

@@ -897,6 +897,10 @@ impl FileDriver for PgStore {
         patiently(async || line_cases::put(pool, run_id, cases, now).await).await
     }
 
+    async fn bookings_gone(&self) -> Result<Vec<StoredLine>, StoreError> {
+        lines::bookings_gone(self.pool().await).await
+    }
+
     async fn close_line_cases(&self, run_id: &str, now: Instant) -> Result<u64, StoreError> {
         let pool = self.pool().await;
         patiently(async || line_cases::close(pool, run_id, now).await).await
@@ -964,8 +968,12 @@ impl BatchDriver for PgStore {
 }
 
 impl PayoutDriver for PgStore {
-    async fn payouts_named(&self, texts: &[String]) -> Result<Vec<NamedPayout>, StoreError> {
-        payouts::named(self.pool().await, texts).await
+    async fn payouts_named(
+        &self,
+        texts: &[String],
+        until: Option<Instant>,
+    ) -> Result<Vec<NamedPayout>, StoreError> {
+        payouts::named(self.pool().await, texts, until).await
     }
 
     async fn payout(

@@ -33,14 +33,18 @@ fn hit(texts: &str) -> String {
     )
 }
 
-pub(super) async fn named(pool: &PgPool, texts: &[String]) -> Result<Vec<NamedPayout>, StoreError> {
+pub(super) async fn named(
+    pool: &PgPool,
+    texts: &[String],
+    until: Option<Instant>,
+) -> Result<Vec<NamedPayout>, StoreError> {
     if texts.is_empty() {
         return Ok(Vec::new());
     }
     let mut connection = pool.acquire().await.map_err(failed(READING))?;
     let mut sql = Sql::default();
-    let texts = sql.bind(texts.to_vec());
-    let (stood, named) = (stood_sql("null::timestamptz"), says_which());
+    let (texts, at) = (sql.bind(texts.to_vec()), sql.bind(until));
+    let (stood, named) = (stood_sql(&format!("{at}::timestamptz")), says_which());
     sql.push(&format!(
         "with {} select distinct hit.t, l.account, l.batch, l.currency, l.file_id, \
          s.bank_account from hit cross join lateral (select l.* from tieout_lines l \
@@ -318,7 +322,7 @@ pub(super) async fn bookings(
     until: Option<Instant>,
 ) -> Result<Vec<Booking>, StoreError> {
     let references = references(pool, payout).await?;
-    let others = named(pool, &references).await?;
+    let others = named(pool, &references, until).await?;
     let mut connection = pool.acquire().await.map_err(failed(READING))?;
     let mut sql = Sql::default();
     let texts = sql.bind(names_of(payout, references, &others));

@@ -7,7 +7,7 @@ use sqlx::sqlite::SqliteConnection;
 use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
 use crate::store::files::{
-    A_LINE_CASE, LEFT, LINE_CASE_ENDED, LineCase, LinePlace, MAY_GET_CASE, MAY_HAVE_CASE, clean,
+    A_LINE_CASE, LEFT, LINE_CASE_ENDED, LineCase, LinePlace, clean, may_get_case, may_have_case,
 };
 use crate::store::sqlite::cases::close_numbered;
 use crate::store::sqlite::cells::Cells;
@@ -36,7 +36,7 @@ pub(super) async fn put(
             Value::from(case.reason.as_str()),
         ]
     });
-    let may_get_one = MAY_GET_CASE.replace("u.reason", "m.column3");
+    let may_get_one = may_get_case("m.column3");
     let noting = |rows: &str| {
         format!(
             "update tieout_lines as l set cased = m.column3 from (values {rows}) m \
@@ -132,7 +132,8 @@ pub(super) async fn close(
     let sql = format!(
         "select k.number, {LINE_CASE_ENDED} from tieout_cases k left join tieout_lines l \
          on {PLACE} where k.state = 'open' and k.subject_kind = 'line' and k.table_name = '' \
-         and ({MAY_HAVE_CASE}) is not true"
+         and ({}) is not true",
+        may_have_case()
     );
     let mut ended = Vec::new();
     for row in fetch(connection, CLOSING, rendered(&sql)).await? {

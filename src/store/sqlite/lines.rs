@@ -10,7 +10,8 @@ use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
 use crate::store::files::{
     CAME_BACK, LINE, LineMark, LinePlace, LineState, OF_MONEY, OPEN_ALONE, OPEN_LINE, OpenLine,
-    RAN_ALONE, StoredLine, TAKEN_OUT, TAKEN_OUT_WAITS, currency_of, further_of, refs_of,
+    RAN_ALONE, StoredLine, TAKEN_OUT, TAKEN_OUT_WAITS, bookings_gone_sql, currency_of, further_of,
+    refs_of,
 };
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::sql::{
@@ -173,6 +174,13 @@ pub(super) async fn taken_out(
     limit: i64,
 ) -> Result<Vec<StoredLine>, StoreError> {
     page(connection, READING, account, TAKEN_OUT_WAITS, after, limit).await
+}
+
+/// Lines that were the bookings of payouts until a correction took them out, and have no case.
+pub(super) async fn bookings_gone(
+    connection: &mut SqliteConnection,
+) -> Result<Vec<StoredLine>, StoreError> {
+    fetch_each(connection, READING, rendered(&bookings_gone_sql()), line_of).await
 }
 
 /// Lines of what came back that runs of single rows took. Those runs are few: what they took is

@@ -1313,6 +1313,10 @@ impl FileDriver for SqliteStore {
         Ok(opened)
     }
 
+    async fn bookings_gone(&self) -> Result<Vec<StoredLine>, StoreError> {
+        lines::bookings_gone(&mut *self.read(line_cases::OPENING).await?).await
+    }
+
     async fn close_line_cases(&self, run_id: &str, now: Instant) -> Result<u64, StoreError> {
         if !line_cases::is_one_open(&mut *self.read(line_cases::CLOSING).await?).await? {
             return Ok(0);
@@ -1405,8 +1409,12 @@ impl BatchDriver for SqliteStore {
 }
 
 impl PayoutDriver for SqliteStore {
-    async fn payouts_named(&self, texts: &[String]) -> Result<Vec<NamedPayout>, StoreError> {
-        payouts::named(&mut *self.read(payouts::READING).await?, texts).await
+    async fn payouts_named(
+        &self,
+        texts: &[String],
+        until: Option<Instant>,
+    ) -> Result<Vec<NamedPayout>, StoreError> {
+        payouts::named(&mut *self.read(payouts::READING).await?, texts, until).await
     }
 
     async fn payout(

@@ -30,6 +30,7 @@ const HIT: &str = "(select j.value as t, l.file_id, l.position from json_each(?1
 pub(super) async fn named(
     connection: &mut SqliteConnection,
     texts: &[String],
+    until: Option<Instant>,
 ) -> Result<Vec<NamedPayout>, StoreError> {
     if texts.is_empty() {
         return Ok(Vec::new());
@@ -50,10 +51,11 @@ pub(super) async fn named(
          union select h.file_id from {HIT} h) \
          and l.batch in (select j.value from json_each(?1) j) \
          and {} and coalesce(l.reason, '') <> 'told_before'",
-        stood_sql("null"),
-        stood_sql("null")
+        stood_sql("?2"),
+        stood_sql("?2")
     );
-    let rows = fetch(connection, READING, rendered(&sql).bind(json_set(texts))).await?;
+    let query = rendered(&sql).bind(json_set(texts)).bind(until.map(to_text));
+    let rows = fetch(connection, READING, query).await?;
     let found = rows.iter().map(|row| {
         let cells = Cells::new(row, READING);
         let key = PayoutKey {
@@ -283,7 +285,7 @@ pub(super) async fn bookings(
     until: Option<Instant>,
 ) -> Result<Vec<Booking>, StoreError> {
     let references = references(connection, payout).await?;
-    let others = named(connection, &references).await?;
+    let others = named(connection, &references, until).await?;
     let names = names_of(payout, references, &others);
     let sql = format!(
         "select {LINE}, l.matched_at from (select distinct file_id, position from {HIT}) h \

@@ -17,7 +17,7 @@ use tieout::store::compare::Compared;
 use tieout::store::driver::CaseFilter;
 use tieout::store::error::StoreError;
 use tieout::store::files::{FileOfRun, LineOfRun, LinePlace, LinesOfRun};
-use tieout::store::payouts::{Booking, Payout, PayoutKey};
+use tieout::store::payouts::{Booking, NamedPayout, Payout, PayoutKey};
 use tieout::store::records::{Applied, CaseRow, JournalRow, RunRow, RunState, TotalLine};
 
 pub const RUN: &str = "0193-run";
@@ -312,6 +312,20 @@ impl Source for Vectors {
     async fn payout(&self, key: &PayoutKey, _until: Instant) -> Result<Option<Payout>, StoreError> {
         self.call("payout")?;
         Ok(self.payouts.iter().find(|payout| payout.key == *key).cloned())
+    }
+
+    async fn payouts_named(
+        &self,
+        texts: &[String],
+        _until: Instant,
+    ) -> Result<Vec<NamedPayout>, StoreError> {
+        self.call("payouts_named")?;
+        let own = self.payouts.iter().filter(|payout| texts.contains(&payout.key.payout));
+        let named = |payout: &Payout| NamedPayout {
+            text: payout.key.payout.clone(),
+            key: payout.key.clone(),
+        };
+        Ok(own.map(named).collect())
     }
 
     async fn payouts_of_file(&self, file: i64, _until: Instant) -> Result<Vec<Payout>, StoreError> {
