@@ -13,6 +13,9 @@
 //! several files tell of, and one that came again, prove something only where all are whole. So it
 //! is with what comes on days that the calendar calls closed, and with a series of which nothing
 //! came yet: nobody knows what it would have told.
+//!
+//! Where a name has a wildcard, and one word stands there on several days (a merchant account's), the
+//! files of that word are a series of their own: those of another account say nothing of it.
 
 use std::collections::BTreeSet;
 
@@ -80,6 +83,16 @@ impl Came {
     fn is_called(&self, name: &str) -> bool {
         let archive = self.name.split('/').next().unwrap_or_default();
         fits(name, &self.name) || fits(name, archive)
+    }
+
+    /// What stands for the one wildcard of a name, where that is a word: no number or time.
+    fn word_for<'a>(&'a self, name: &str) -> Option<&'a str> {
+        let (before, behind) = name.split_once('*').filter(|(_, behind)| !behind.contains('*'))?;
+        let archive = self.name.split('/').next().unwrap_or_default();
+        let between = |text: &'a str| text.strip_prefix(before)?.strip_suffix(behind);
+        let word = between(&self.name).or_else(|| between(archive))?;
+        let has_word = word.split(|c: char| !c.is_alphabetic()).any(|part| part.len() > 1);
+        has_word.then_some(word)
     }
 
     /// Whether it came after another.
@@ -308,6 +321,7 @@ fn days(
     now: Instant,
 ) -> Vec<Day> {
     let open_all_the_same = weekdays_besides(expected, came, (first, last));
+    let words = words_of(expected, came, (first, last));
     let mut days: Vec<Day> = Vec::new();
     let mut doubt: Option<String> = None;
     let mut since: Option<NaiveDate> = None;
@@ -331,11 +345,29 @@ fn days(
         }
         let whole: Vec<&Came> = own.into_iter().filter(|file| file.worth == Worth::Whole).collect();
         let is_empty = whole.iter().any(|file| file.is_empty && !has_rows_again(file, &whole));
-        let in_doubt = doubt.take();
-        // Days before it that are no business days are told of in its file.
+        let is_of = |word: &&String| whole.iter().any(|file| file.word_for(&name) == Some(word));
+        let other = words.iter().find(|word| !whole.is_empty() && !is_of(word));
+        let in_doubt = doubt.take().or_else(|| other.map(|word| name.replacen('*', word, 1)));
+        // Days before it that are no business days are told of in its file, from the first on that
+        // it has a row of.
         let from = days.last().map_or(start, |before| before.to);
+        let told_from = told_from(expected, &whole).map_or(from, |told| told.min(start));
         let is_due = expected.due(day).is_some_and(|due| due <= now);
         let is_here = !whole.is_empty() && in_doubt.is_none();
+        if is_here && told_from > from {
+            days.push(Day {
+                from,
+                to: told_from,
+                name: name.clone(),
+                in_doubt: begun.map(|first| format!("a file that tells of {first}")),
+                is_here: false,
+                is_empty: false,
+                has_rows: false,
+                // Nothing more is to come of them, and it says nothing of other days.
+                is_due: false,
+            });
+        }
+        let from = from.max(if is_here { told_from } else { from });
         days.push(Day {
             from,
             to: end,
@@ -348,6 +380,37 @@ fn days(
         });
     }
     days
+}
+
+/// From when on the files of a business day tell of what was before it; none: they do not say.
+fn told_from(expected: &Expected, whole: &[&Came]) -> Option<Instant> {
+    let begins = whole.iter().map(|file| file.period.map(|(from, _)| from));
+    let first = begins.min().flatten()?;
+    expected.midnight(first)
+}
+
+/// The words that stand for a name's wildcard on several days, from some weeks before.
+fn words_of(
+    expected: &Expected,
+    came: &[&Came],
+    (first, last): (NaiveDate, NaiveDate),
+) -> BTreeSet<String> {
+    if !expected.name.contains('*') {
+        return BTreeSet::new();
+    }
+    let before = first.checked_sub_days(Days::new(7 * WEEKS_BEFORE)).unwrap_or(NaiveDate::MIN);
+    let (mut once, mut again) = (BTreeSet::new(), BTreeSet::new());
+    for day in before.iter_days().take_while(|day| *day <= last) {
+        let Some(name) = expected.name_for(day) else { continue };
+        let own = of_day(came, &name, (closed_before(expected, day), day));
+        let words = own.iter().filter_map(|file| file.word_for(&name));
+        for word in words.collect::<BTreeSet<&str>>() {
+            if !once.insert(word) {
+                again.insert(word.to_owned());
+            }
+        }
+    }
+    again
 }
 
 /// The first day that something came for, from some weeks before those that it is laid out over.
@@ -696,6 +759,49 @@ mod tests {
         // A part without a row may be what was left of one.
         files.push(Came { is_empty: true, ..one_came("acc_20261118_b.csv", Worth::Whole) });
         assert!(of(&files).is_some_and(|lacks| lacks.contains("came without a row")));
+    }
+
+    #[test]
+    fn a_closed_day_is_told_of_by_a_file_that_begins_by_then() {
+        let expected = [daily("acc_%Y%m%d.csv", Calendar::weekdays())];
+        let day = |text: &str| text.parse::<NaiveDate>().unwrap();
+        let mut files = came(&["20261119", "20261120", "20261123", "20261124"]);
+        let of = |files: &[Came], at: &str| {
+            let files = laid_out(&expected, files, at, "2026-11-25T10:00:00Z");
+            told(&files, at, &at.replace("10:00", "10:15")).1
+        };
+        let (saturday, sunday) = ("2026-11-21T10:00:00Z", "2026-11-22T10:00:00Z");
+        files[2].period = Some((day("2026-11-22"), day("2026-11-23")));
+        let lacks = of(&files, saturday);
+        let says = "a file that tells of 2026-11-21 did not come whole yet";
+        assert_eq!(lacks.as_deref(), Some(says));
+        assert_eq!(of(&files, sunday), None);
+        assert_eq!(of(&files, "2026-11-20T10:00:00Z"), None, "a quiet week-end is no gap");
+        files[2].period = Some((day("2026-11-21"), day("2026-11-23")));
+        assert_eq!(of(&files, saturday), None);
+    }
+
+    #[test]
+    fn files_of_one_account_say_nothing_of_another_ones() {
+        let expected = [daily("acc_%Y%m%d_*.csv", Calendar::weekdays())];
+        let of = |names: &[&str]| {
+            let files: Vec<Came> = names.iter().map(|name| one_came(name, Worth::Whole)).collect();
+            let files = laid_out(&expected, &files, ATTEMPT, "2026-11-20T06:29:00Z");
+            told(&files, ATTEMPT, "2026-11-18T10:15:00Z").1
+        };
+        let both = [
+            "acc_20261116_AcmeEU.csv",
+            "acc_20261116_AcmeUS.csv",
+            "acc_20261117_AcmeEU.csv",
+            "acc_20261117_AcmeUS.csv",
+            "acc_20261118_AcmeUS.csv",
+        ];
+        let lacks = of(&both);
+        assert_eq!(lacks.as_deref(), Some("acc_20261118_AcmeEU.csv did not come whole yet"));
+        assert_eq!(of(&[&both[..], &["acc_20261118_AcmeEU.csv"]].concat()), None);
+        // Parts of a day, and times, are no words that come again.
+        let parts = ["acc_20261117_01.csv", "acc_20261117_02.csv", "acc_20261118_01.csv"];
+        assert_eq!(of(&parts), None);
     }
 
     #[test]

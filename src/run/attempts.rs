@@ -25,6 +25,7 @@ use crate::run::error::{Doing, RunError};
 use crate::run::match_lines::is_of;
 use crate::run::said::{moved, settled};
 use crate::run::tagged::{RowsOfTag, Seen, rows_elsewhere, rows_of_tags};
+use crate::settlement::Format;
 use crate::store::compare::CompareDriver;
 use crate::store::database::Database;
 use crate::store::files::{AttemptFile, FileDriver, LinePlace, StoredLine};
@@ -94,14 +95,15 @@ impl Attempts<'_> {
             return Ok(Listed::default());
         };
         let (files, stored) = self.laid_out((from, to), now).await?;
-        if !files.exist() {
+        if !files.all.exist() {
             let none = |_row| NotNamed::unproven(silence(now, None));
             return Ok(Listed { rows: rows.iter().map(none).collect(), ..Listed::default() });
         }
-        let mut found: Vec<NotNamed> = rows
-            .iter()
-            .map(|row| NotNamed::unproven(silence(now, Some(files.reach(row.from, row.to)))))
-            .collect();
+        let reach = |row: &Unnamed<'_>| {
+            let files = files.of(row.row.kind);
+            NotNamed::unproven(silence(now, files.map(|files| files.reach(row.from, row.to))))
+        };
+        let mut found: Vec<NotNamed> = rows.iter().map(reach).collect();
         let mut day = Reading::of(rows);
         for file in in_days(&stored, from, to) {
             self.read(file, &mut |line| day.take(line)).await?;
@@ -125,16 +127,19 @@ impl Attempts<'_> {
     /// What the files lack, in words, that may list an attempt of each of these spans.
     pub async fn lacking(
         &self,
-        spans: &[(Instant, Instant)],
+        spans: &[(Kind, Instant, Instant)],
         now: Instant,
     ) -> Result<Vec<Option<String>>, RunError> {
         let (Some(from), Some(to)) =
-            (spans.iter().map(|span| span.0).min(), spans.iter().map(|span| span.1).max())
+            (spans.iter().map(|span| span.1).min(), spans.iter().map(|span| span.2).max())
         else {
             return Ok(Vec::new());
         };
         let (files, _stored) = self.laid_out((from, to), now).await?;
-        Ok(spans.iter().map(|(from, to)| files.lacks_since_begun(*from, *to)).collect())
+        let lacks = |(kind, from, to): &(Kind, Instant, Instant)| {
+            files.of(*kind).and_then(|files| files.lacks_since_begun(*from, *to))
+        };
+        Ok(spans.iter().map(lacks).collect())
     }
 
     /// The files that came, laid out over the days from a span on, and those of them that are
@@ -143,20 +148,30 @@ impl Attempts<'_> {
         &self,
         (from, to): (Instant, Instant),
         now: Instant,
-    ) -> Result<(AttemptFiles, Vec<AttemptFile>), RunError> {
+    ) -> Result<(LaidOut, Vec<AttemptFile>), RunError> {
         let files = self.db.attempt_files(self.account).await;
         let files = files.doing("looking for files that list every attempt")?;
-        let came: Vec<Came> = files.iter().map(came).collect();
-        let mut laid_out = AttemptFiles::of(self.expected, &came, (from, to.max(now)), now);
+        let lay = |came: &[Came]| AttemptFiles::of(self.expected, came, (from, to.max(now)), now);
+        let mut all = lay(&files.iter().map(came).collect::<Vec<_>>());
         let mut with_rows = Vec::new();
-        for day in laid_out.empty_days() {
+        for day in all.empty_days() {
             if self.has_rows_of(day).await? {
                 with_rows.push(day);
             }
         }
-        laid_out.doubt(&with_rows);
+        all.doubt(&with_rows);
+        let is_of_payments = |file: &AttemptFile| lists_payments_alone(&file.format);
+        let besides = files.iter().any(is_of_payments).then(|| {
+            let came = files.iter().map(|file| match is_of_payments(file) {
+                true => Came { worth: Worth::Other, ..came(file) },
+                false => came(file),
+            });
+            let mut besides = lay(&came.collect::<Vec<_>>());
+            besides.doubt(&with_rows);
+            besides
+        });
         let is_whole = |file: &AttemptFile| file.worth == Worth::Whole;
-        Ok((laid_out, files.into_iter().filter(is_whole).collect()))
+        Ok((LaidOut { all, besides }, files.into_iter().filter(is_whole).collect()))
     }
 
     /// Whether any row of the account was made in this span: then its file should list one.
@@ -279,6 +294,29 @@ impl Attempts<'_> {
     }
 }
 
+/// The files that list attempts, day by day.
+struct LaidOut {
+    all: AttemptFiles,
+    /// Without those that list payments alone; none where there are no such.
+    besides: Option<AttemptFiles>,
+}
+
+impl LaidOut {
+    /// Those that list what rows of this kind are; none where no file does.
+    fn of(&self, kind: Kind) -> Option<&AttemptFiles> {
+        let files = match (&self.besides, kind) {
+            (Some(besides), Kind::Refund | Kind::Payout) => besides,
+            (Some(_) | None, _) => &self.all,
+        };
+        files.exist().then_some(files)
+    }
+}
+
+/// Whether a report lists every payment that was asked for, and no refund or payout.
+fn lists_payments_alone(format: &str) -> bool {
+    format == Format::AdyenReceived.name()
+}
+
 fn came(file: &AttemptFile) -> Came {
     let period = file.from.zip(file.to);
     Came {
@@ -353,6 +391,9 @@ impl Tagged {
 fn moves_of(line: &StoredLine) -> Kinds {
     let is_attempt = line.kind == LineKind::Attempt;
     let kinds = [Kind::Charge, Kind::Refund, Kind::Payout].into_iter();
+    if is_attempt && lists_payments_alone(&line.format) {
+        return kinds.filter(|kind| *kind == Kind::Charge).collect();
+    }
     kinds.filter(|kind| is_attempt || moves(line.kind, line.direction, *kind)).collect()
 }
 

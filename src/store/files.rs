@@ -926,6 +926,8 @@ pub struct AttemptFile {
     pub worth: Worth,
     /// When it came by that name last.
     pub named_at: Instant,
+    /// The format's word.
+    pub format: String,
 }
 
 /// Opens or refreshes the case of a file or of one that is missing: subject, reason, text, account,
@@ -1049,10 +1051,11 @@ pub(in crate::store) const ATTEMPT_FILES: &str = "select f.id, n.name, min(s.fro
      when f.state <> 'loaded' or max(case when s.covers_attempts and s.state <> 'superseded' \
      and not coalesce(s.ties, true) then 1 else 0 end) = 1 then 'doubtful' \
      when max(case when s.covers_attempts then 1 else 0 end) = 1 then 'aside' \
-     else 'other' end, max(n.first_seen_at) \
+     else 'other' end, max(n.first_seen_at), f.format \
      from tieout_files f join tieout_file_names n on n.file_id = f.id \
      left join tieout_statements s on s.file_id = f.id \
-     where f.account = $1 group by f.id, n.name, f.received_at order by f.id, n.name";
+     where f.account = $1 group by f.id, n.name, f.received_at, f.format \
+     order by f.id, n.name";
 
 /// What became of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

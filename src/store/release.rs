@@ -206,6 +206,19 @@ pub(in crate::store) fn gone(deletes: bool) -> String {
     )
 }
 
+/// Has the open cases of rows say that a line of theirs, which a case may suggest to refund, was
+/// taken out; to be run before it is.
+pub(in crate::store) fn told_in_cases(deletes: bool) -> String {
+    format!(
+        "update tieout_cases as c set text = c.text || '; a correction took line F' || g.file_id \
+         || ':' || g.position || ' out since: what it told is not so any more' \
+         from ({}) g, tieout_lines l where l.file_id = g.file_id and l.position = g.position \
+         and l.state = 'matched' and c.state = 'open' and c.subject_kind = 'row' \
+         and c.table_name = l.table_name and c.subject = l.key",
+        gone(deletes)
+    )
+}
+
 /// Whether a line may decide, as [`crate::store::files::decides`] says: of a line `l` in a
 /// statement `s`.
 pub(in crate::store) const DECIDES: &str = "(l.status = 'booked' \

@@ -11,7 +11,7 @@ use crate::decide::decision::{Verdict, Want};
 use crate::decide::given_up::{Told, told};
 use crate::model::evidence::{Answer, Cause, Evidence};
 use crate::model::time::{Instant, earlier, later};
-use crate::model::transaction::{SiblingFact, SiblingState, Transaction};
+use crate::model::transaction::{Kind, SiblingFact, SiblingState, Transaction};
 use crate::psp::account::{Need, Question};
 use crate::run::attempts::Unnamed;
 use crate::run::error::{Doing, RunError};
@@ -181,8 +181,8 @@ impl Gather<'_> {
         if self.account.api().is_some() {
             return Ok(vec![None; rows.len()]);
         }
-        let spans: Vec<(Instant, Instant)> =
-            rows.iter().map(|row| (row.created_at, self.over_at(row))).collect();
+        let span = |row: &Transaction| (row.kind, row.created_at, self.over_at(row));
+        let spans: Vec<(Kind, Instant, Instant)> = rows.iter().map(span).collect();
         self.attempts().lacking(&spans, self.clock.now()).await
     }
 

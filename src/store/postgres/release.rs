@@ -17,7 +17,7 @@ use crate::store::postgres::transactions::begin;
 use crate::store::postgres::{lines, pages, told};
 use crate::store::release::{
     ADDED, About, CARRIED_OUT, DECIDES, Dialect, Difference, Release, Said, Spoken, TAKES_PLACE,
-    WAITING, Word, gone, issues, later, refused_text, resolution,
+    WAITING, Word, gone, issues, later, refused_text, resolution, told_in_cases,
 };
 
 const DOING: &str = "letting the file count";
@@ -350,6 +350,8 @@ async fn take_out(
     issue: &Issue,
     deletes: bool,
 ) -> Result<u64, StoreError> {
+    let telling = format!("{} {}", issues(&DIALECT), told_in_cases(deletes));
+    run(connection, issue, telling).await?;
     let gone = gone(deletes);
     run(
         connection,

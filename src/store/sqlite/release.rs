@@ -12,7 +12,7 @@ use crate::store::files::{FileSums, Held, LinePlace, Part, PartsEnd, StoredLine,
 use crate::store::pages::Issue;
 use crate::store::release::{
     ADDED, About, CARRIED_OUT, DECIDES, Dialect, Difference, Release, Said, Spoken, TAKES_PLACE,
-    WAITING, Word, gone, issues, later, refused_text, resolution,
+    WAITING, Word, gone, issues, later, refused_text, resolution, told_in_cases,
 };
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::files::{self, FileCase, Loader};
@@ -292,6 +292,8 @@ async fn take_out(
     issue: &Issue,
     deletes: bool,
 ) -> Result<u64, StoreError> {
+    let telling = format!("{} {}", issues(&DIALECT), told_in_cases(deletes));
+    run(connection, issue, telling).await?;
     let gone = gone(deletes);
     run(
         connection,

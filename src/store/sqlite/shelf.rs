@@ -120,6 +120,7 @@ pub(super) async fn attempt_files(
             is_empty: cells.int(5)? == 0,
             worth: cells.word(6, Worth::parse)?,
             named_at: cells.at(7)?,
+            format: cells.text(8)?,
         })
     };
     rows.iter().map(file).collect()

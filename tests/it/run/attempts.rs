@@ -15,6 +15,7 @@ on_both_databases!(
     a_payment_in_a_file_is_no_witness_for_a_refund,
     lines_under_payments_tags_of_equal_ids_prove_no_refund_absent,
     lines_under_their_own_tags_of_equal_ids_are_witnesses,
+    files_that_list_payments_alone_prove_no_refund_absent,
     a_later_file_that_did_not_come_stops_the_proof,
     every_series_and_every_part_of_a_day_is_needed_whole,
     a_payment_that_may_be_the_rows_stops_the_proof,
@@ -53,6 +54,23 @@ fn received(ago: u64, payments: &[(String, String, i64, &str)]) -> String {
         writeln!(
             text,
             "Acme,AcmeEU,{reference},{tag},visa,{day} 10:00:00,UTC,EUR,{units}.{rest:02},{kind}"
+        )
+        .unwrap();
+    }
+    text
+}
+
+/// The same as a report of all records, which lists refunds as well.
+fn accounting(ago: u64, payments: &[(String, String, i64, &str)]) -> String {
+    let mut text = "Company Account,Merchant Account,Psp Reference,Merchant Reference,\
+                    Payment Method,Booking Date,TimeZone,Main Currency,Main Amount,Record Type,\
+                    Settlement Currency,Payable (SC)\n"
+        .to_owned();
+    for (reference, tag, cents, kind) in payments {
+        let (day, units, rest) = (day(ago), cents / 100, cents % 100);
+        writeln!(
+            text,
+            "Acme,AcmeEU,{reference},{tag},visa,{day} 10:00:00,UTC,EUR,{units}.{rest:02},{kind},,"
         )
         .unwrap();
     }
@@ -111,8 +129,12 @@ async fn bring_later(shop: &Shop) {
 }
 
 async fn bring(shop: &Shop, ago: u64, payments: &[(String, String, i64, &str)]) {
+    bring_text(shop, ago, &received(ago, payments)).await;
+}
+
+async fn bring_text(shop: &Shop, ago: u64, text: &str) {
     let path = shop.folder().join(name(ago));
-    std::fs::write(&path, received(ago, payments)).unwrap();
+    std::fs::write(&path, text).unwrap();
     shop.tieout(&["ingest", path.to_str().unwrap(), "--account", "bank"]).await.ended(0);
 }
 
@@ -253,10 +275,9 @@ async fn a_payment_in_a_file_is_no_witness_for_a_refund(engine: Engine) {
              update payments set note = 'back' where id = 1",
         )
         .await;
-    for ago in [AGO + 1, AGO, AGO - 1] {
-        bring(&shop, ago, &known(ago)).await;
+    for ago in 1..=AGO + 1 {
+        bring_text(&shop, ago, &accounting(ago, &known(ago))).await;
     }
-    bring_later(&shop).await;
     let now = decided(&shop).await;
     is(&now, "1", "wait absence_unproven", "carries a tag that resolves to a row");
     is(&now, "2", "retryable absent", "in no file of bank");
@@ -293,7 +314,7 @@ async fn lines_under_payments_tags_of_equal_ids_prove_no_refund_absent(engine: E
     for ago in 1..=AGO + 1 {
         let own = (ago == AGO).then(|| one("REOWN", "pay_112", 901));
         let lines = both(ago, |id| 241 - id).into_iter().chain(own);
-        bring(&shop, ago, &lines.collect::<Vec<_>>()).await;
+        bring_text(&shop, ago, &accounting(ago, &lines.collect::<Vec<_>>())).await;
     }
     let now = decided(&shop).await;
     let says = "carries a tag that resolves to a row";
@@ -311,13 +332,25 @@ async fn lines_under_their_own_tags_of_equal_ids_are_witnesses(engine: Engine) {
     for ago in 1..=AGO + 1 {
         let own = (ago == AGO).then(|| one("REOWN", "pay_112", 902));
         let lines = both(ago, |id| id).into_iter().chain(own);
-        bring(&shop, ago, &lines.collect::<Vec<_>>()).await;
+        bring_text(&shop, ago, &accounting(ago, &lines.collect::<Vec<_>>())).await;
     }
     let now = decided(&shop).await;
     is(&now, "201", "retryable absent", "in no file of bank from");
     is(&now, "202", "review possible_untagged_match", "REOWN");
     let statuses = "select status from refunds where id in (201, 202) order by id";
     assert_eq!(shop.texts(statuses).await, ["again", "sent"]);
+    shop.check(false).await;
+}
+
+/// A report of received payments has no line of a refund, whichever came.
+async fn files_that_list_payments_alone_prove_no_refund_absent(engine: Engine) {
+    let shop = shop_of_equal_ids(engine, &[201]).await;
+    for ago in 1..=AGO + 1 {
+        bring(&shop, ago, &both(ago, |id| id)).await;
+    }
+    let now = decided(&shop).await;
+    is(&now, "201", "wait absence_unproven", "what settled and not what was attempted");
+    assert_eq!(shop.texts("select status from refunds where id = 201").await, ["sent"]);
     shop.check(false).await;
 }
 

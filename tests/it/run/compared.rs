@@ -16,6 +16,7 @@ on_both_databases!(
     rows_objects_and_lines_are_each_in_one_bucket,
     a_line_is_with_the_row_that_any_of_its_names_tells,
     a_line_that_two_rows_could_have_is_told_once,
+    a_line_whose_row_is_older_than_the_window_is_of_another_one,
     what_is_dated_far_ahead_is_no_money_yet,
     nothing_is_compared_unless_all_is_asked_for,
     a_difference_is_an_exit_where_it_is_asked_for,
@@ -26,6 +27,23 @@ on_both_databases!(
     money_that_is_gone_again_is_a_difference,
     a_paid_row_that_a_bank_took_back_is_a_difference,
 );
+
+/// Whether a run has matched it or not.
+async fn a_line_whose_row_is_older_than_the_window_is_of_another_one(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank().patient()).await;
+    let old = |id, status| Payment { age: 5 * 86_400, ..at_bank(id, status) };
+    shop.insert(&[old(1, "failed"), old(2, "paid"), at_bank(3, "paid")]).await;
+    let bookings = [credit(10_001, "pay_1"), credit(9_000, "pay_2"), credit(10_003, "pay_3")];
+    bring(&shop, "stmt.xml", &camt("camt.053", "S1", &bookings), 0).await;
+    let ran = shop.run_with(&["--all", "--since", "1d"]).await;
+    let wanted = [
+        "agrees 3 pay_3 100.03 - 100.03 -",
+        "other_window - pay_1 - - 100.01 -",
+        "other_window - pay_2 - - 90.00 -",
+    ];
+    assert_eq!(compared(&shop, &ran), wanted);
+    shop.check(false).await;
+}
 
 /// A shop whose account has files as well, and a second one that has files alone.
 async fn shop_with_files(engine: Engine) -> Shop {

@@ -18,6 +18,8 @@ on_both_databases!(
     a_line_that_two_rows_have_a_claim_to_settles_neither,
     a_further_reference_is_a_claim_too,
     what_was_not_booked_as_paid_out_is_a_case,
+    a_booking_that_a_correction_takes_out_is_a_case,
+    a_payout_that_an_earlier_run_told_is_told_again_where_it_differs,
     another_payment_than_the_one_that_a_paid_row_stores_is_told,
     a_refund_is_its_own_rows,
     one_payout_that_two_reports_tell_is_explained_once,
@@ -360,6 +362,54 @@ async fn what_was_not_booked_as_paid_out_is_a_case(engine: Engine) {
     shop.run().await;
     assert_eq!(shop.open_cases().await, [""; 0]);
     assert_eq!(bank_lines(&shop).await[1], "po_1 matched - tieout_payouts");
+    shop.check(false).await;
+}
+
+/// A correction of the bank's takes out what explained a payout; a later booking is that again.
+async fn a_booking_that_a_correction_takes_out_is_a_case(engine: Engine) {
+    let shop = shop_with_cards_and_bank(engine).await;
+    let report = stripe(&[
+        ("charge", "ch_1", "10.00", "0.30", "9.70", "po_1"),
+        ("payout", "po_1", "-9.70", "0.00", "-9.70", "po_1"),
+    ]);
+    bring_cards(&shop, "report.csv", &report).await;
+    let both = [credit(970, "po_1"), credit(500, "else")];
+    bring(&shop, "stmt.xml", &camt("camt.053", "S1", &both), 0).await;
+    shop.run().await;
+    bring(&shop, "right.xml", &camt("camt.053", "S1", &both[1..]), 3).await;
+    let said = shop.tieout(&["files", "release", "3", "--reason", "confirmed"]).await.ended(0);
+    let said = said.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("payout po_1 of cards has a booking that is not there"), "{said}");
+    for _again in 0..2 {
+        shop.run().await;
+        assert_eq!(shop.open_cases().await, ["2:1 late_contradiction"]);
+    }
+    let said = shop.texts("select text from tieout_cases").await.remove(0);
+    assert!(said.contains("was the booking of payout po_1 of cards"), "{said}");
+    // The first issue's bytes again are known, and count no more than they did.
+    let again = shop.tieout(&["ingest", "stmt.xml", "--account", "bank"]).await.ended(3);
+    assert!(again.stderr.contains("file 3 corrected them since"), "{}", again.stderr);
+    bring(&shop, "later.xml", &camt("camt.053", "S2", &both[..1]), 0).await;
+    shop.run().await;
+    assert_eq!(shop.open_cases().await, [""; 0]);
+    shop.check(false).await;
+}
+
+/// A payout that came before its bank's file stands in the report of the run that finds it to
+/// differ.
+async fn a_payout_that_an_earlier_run_told_is_told_again_where_it_differs(engine: Engine) {
+    let shop = shop_with_cards_and_bank(engine).await;
+    let report = stripe(&[
+        ("charge", "ch_1", "10.00", "0.30", "9.70", "po_1"),
+        ("payout", "po_1", "-9.70", "0.00", "-9.70", "po_1"),
+    ]);
+    bring_cards(&shop, "report.csv", &report).await;
+    let told = payouts(&dir(&shop, &shop.run().await));
+    assert!(told[0].ends_with("- - unbooked"), "{told:?}");
+    bring(&shop, "stmt.xml", &camt("camt.053", "S1", &[credit(470, "po_1")]), 0).await;
+    let told = payouts(&dir(&shop, &shop.run().await));
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].ends_with("bank 4.70 differs"), "{told:?}");
     shop.check(false).await;
 }
 

@@ -12,6 +12,7 @@ use crate::support::golden::golden;
 on_both_databases!(
     a_quarantined_file_is_released_and_decides,
     a_correction_is_shown_and_only_its_difference_counts,
+    a_case_says_which_of_its_lines_a_correction_took_out,
     each_file_of_an_archive_is_released_by_itself,
     what_does_not_tie_takes_the_place_of_nothing_that_does,
     what_cannot_be_carried_out_is_refused_and_said,
@@ -278,6 +279,28 @@ async fn a_correction_is_shown_and_only_its_difference_counts(engine: Engine) {
     shop.due_now().await;
     assert!(shop.run().await.verdicts().is_empty(), "it is said once");
     assert_eq!(report(&shop, &run_id, "after").await, built, "what was reported stays");
+    shop.check(false).await;
+}
+
+/// What is not there any more is nothing to refund.
+async fn a_case_says_which_of_its_lines_a_correction_took_out(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank()).await;
+    shop.insert(&[at_bank(1, "processing")]).await;
+    put(&shop, "a.xml", &camt("camt.053", "S1", &[credit(10_001, "pay_1")]));
+    ingest(&shop, "a.xml", 0).await;
+    shop.run().await;
+    let twice = [credit(10_001, "pay_1"), credit(777, "else")];
+    put(&shop, "b.xml", &camt("camt.053", "S2", &twice));
+    ingest(&shop, "b.xml", 0).await;
+    shop.due_now().await;
+    shop.run().await;
+    assert_eq!(shop.open_cases().await, ["1 duplicate_capture"]);
+    put(&shop, "c.xml", &camt("camt.053", "S2", &twice[1..]));
+    ingest(&shop, "c.xml", 3).await;
+    shop.tieout(&["files", "release", "3", "--reason", "confirmed"]).await.ended(0);
+    shop.run().await;
+    let said = shop.texts("select text from tieout_cases where state = 'open'").await.remove(0);
+    assert!(said.contains("a correction took line F2:1 out since"), "{said}");
     shop.check(false).await;
 }
 
