@@ -9,6 +9,7 @@ pub mod card;
 pub mod count;
 pub mod lean;
 pub mod money;
+pub mod near;
 pub mod time;
 pub mod transaction;
 pub mod evidence;

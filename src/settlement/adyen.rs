@@ -101,15 +101,15 @@ struct Common {
 impl Common {
     fn new(layout: &Layout) -> Result<Self, Problem> {
         Ok(Self {
-            company: layout.column(&["company account"]),
-            merchant: layout.column(&["merchant account"]),
+            company: layout.one(&["company account"])?,
+            merchant: layout.one(&["merchant account"])?,
             psp_reference: layout.need("psp reference")?,
-            merchant_reference: layout.column(&["merchant reference"]),
-            own_reference: layout.column(&["modification merchant reference"]),
-            order: layout.column(&["merchant order reference"]),
-            arn: layout.column(&["arn"]),
-            modification: layout.column(&["modification reference", "modification psp reference"]),
-            booked: layout.column(&["booking date", "creation date"]),
+            merchant_reference: layout.one(&["merchant reference"])?,
+            own_reference: layout.one(&["modification merchant reference"])?,
+            order: layout.one(&["merchant order reference"])?,
+            arn: layout.one(&["arn"])?,
+            modification: layout.one(&["modification reference", "modification psp reference"])?,
+            booked: layout.one(&["booking date", "creation date"])?,
         })
     }
 
@@ -282,15 +282,18 @@ impl Settlement {
         Ok(Self {
             common: Common::new(&layout)?,
             kind: layout.need("type")?,
-            modification: layout.column(&["modification reference", "modification psp reference"]),
-            gross: ["gross currency", "gross debit gc", "gross credit gc"]
-                .map(|name| layout.column(&[name])),
+            modification: layout.one(&["modification reference", "modification psp reference"])?,
+            gross: [
+                layout.one(&["gross currency"])?,
+                layout.one(&["gross debit gc"])?,
+                layout.one(&["gross credit gc"])?,
+            ],
             net: [
                 layout.need("net currency")?,
                 layout.need("net debit nc")?,
                 layout.need("net credit nc")?,
             ],
-            fees: FEES.iter().filter_map(|name| layout.column(&[name])).collect(),
+            fees: layout.each(&FEES)?,
             batch: layout.need("batch number")?,
             batches: BTreeMap::new(),
             open: None,
@@ -549,6 +552,8 @@ struct Accounting {
     modification: Option<usize>,
     main: [usize; 2],
     payable: [usize; 2],
+    /// The column of the settlement's currency, which some merchants have once more at the end.
+    currencies: Vec<usize>,
     batch: Option<usize>,
     period: Period,
     accounts: Accounts,
@@ -560,10 +565,14 @@ impl Accounting {
         Ok(Self {
             common: Common::new(&layout)?,
             kind: layout.need("record type")?,
-            modification: layout.column(&["modification psp reference", "modification reference"]),
+            modification: layout.one(&["modification psp reference", "modification reference"])?,
             main: [layout.need("main currency")?, layout.need("main amount")?],
-            payable: [layout.need("settlement currency")?, layout.need("payable sc")?],
-            batch: layout.column(&["payable batch", "batch number"]),
+            payable: [
+                layout.column(&["settlement currency"]).unwrap_or_default(),
+                layout.need("payable sc")?,
+            ],
+            currencies: layout.all("settlement currency"),
+            batch: layout.one(&["payable batch", "batch number"])?,
             period: Period::default(),
             accounts: Accounts::default(),
             once: Once::default(),
@@ -584,6 +593,12 @@ impl Accounting {
                     .map_err(|refused| refused.at(row.line, field, text, currency))
             }
         };
+        let [of, _] = self.payable.map(|at| row.get(at));
+        if let Some(other) = self.currencies.iter().find(|at| row.get(**at) != of) {
+            let expected = format!("{of}, as the other column of this name");
+            let found = row.get(*other);
+            return Err(Problem::error(row.line, "Settlement Currency", expected, found));
+        }
         let [code, main] = self.main.map(|at| row.get(at));
         if main.is_empty() && !code.is_empty() {
             return Err(Problem::error(row.line, "Main Amount", "an amount in digits", main));
@@ -695,7 +710,7 @@ impl Received {
             common: Common::new(&layout)?,
             currency: layout.need("currency")?,
             amount: layout.need("amount")?,
-            kind: layout.column(&["type", "acquirer response", "status"]),
+            kind: layout.one(&["type", "acquirer response", "status"])?,
             period: Period::default(),
             accounts: Accounts::default(),
             layout,

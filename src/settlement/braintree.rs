@@ -84,15 +84,8 @@ struct Braintree {
 
 impl Braintree {
     fn new(layout: Layout) -> Result<Self, Problem> {
-        let money = [
-            "settlement amount",
-            "settlement currency",
-            "settlement currency iso code",
-            "amount submitted for settlement",
-            "currency iso code",
-        ];
-        for name in money.into_iter().filter(|name| layout.has(&[name])) {
-            layout.need_one(name)?;
+        for names in [NAMES, FEES, AMOUNTS, CURRENCIES, DAYS, BESIDE] {
+            layout.each(names)?;
         }
         let status = layout.column(&["transaction status"]);
         Ok(Self {

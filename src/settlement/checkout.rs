@@ -209,15 +209,15 @@ struct Breakdown {
 impl Breakdown {
     fn new(layout: Layout) -> Result<Self, Problem> {
         Ok(Self {
-            entity: layout.column(&["client entity id", "entity id"]),
+            entity: layout.one(&["client entity id", "entity id"])?,
             kind: layout.need("type")?,
             ids: [layout.need("payment id")?, layout.need("reference")?],
-            payout: layout.column(&["payout id"]),
+            payout: layout.one(&["payout id"])?,
             currency: layout.need("holding currency")?,
-            gross: layout.column(&["gross in holding currency"]),
-            deduction: layout.column(&["deduction in holding currency"]),
+            gross: layout.one(&["gross in holding currency"])?,
+            deduction: layout.one(&["deduction in holding currency"])?,
             net: layout.need("net in holding currency")?,
-            booked: layout.column(&["processed on"]),
+            booked: layout.one(&["processed on"])?,
             running: Running::default(),
             once: Once::default(),
             proven: Proven::default(),
@@ -358,16 +358,16 @@ struct Actions {
 impl Actions {
     fn new(layout: Layout) -> Result<Self, Problem> {
         Ok(Self {
-            entity: layout.column(&["client entity id", "entity id"]),
+            entity: layout.one(&["client entity id", "entity id"])?,
             payment: layout.need("payment id")?,
-            action: layout.column(&["action id"]),
+            action: layout.one(&["action id"])?,
             action_kind: layout.need("action type")?,
-            reference: layout.column(&["reference"]),
+            reference: layout.one(&["reference"])?,
             part: layout.need("breakdown type")?,
-            payout: layout.column(&["payout id"]),
+            payout: layout.one(&["payout id"])?,
             currency: layout.need("holding currency")?,
             amount: layout.need("holding currency amount")?,
-            booked: layout.column(&["processed on"]),
+            booked: layout.one(&["processed on"])?,
             running: Running::default(),
             once: Once::default(),
             layout,
@@ -465,14 +465,14 @@ impl Payouts {
         let amount = layout.need("payout amount")?;
         let parts = amount.saturating_add(1)..layout.names.len();
         Ok(Self {
-            entity: layout.column(&["client entity id", "entity id"]),
+            entity: layout.one(&["client entity id", "entity id"])?,
             id: layout.need("payout id")?,
             date: layout.need("payout date")?,
             currency: layout.need("holding currency")?,
             parts: parts.collect(),
             sides: [
-                (layout.column(&["payments"]), LineKind::Payment),
-                (layout.column(&["refunds"]), LineKind::Refund),
+                (layout.one(&["payments"])?, LineKind::Payment),
+                (layout.one(&["refunds"])?, LineKind::Refund),
             ],
             once: Once::default(),
             proven: Proven::default(),

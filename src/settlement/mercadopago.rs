@@ -77,7 +77,7 @@ impl Common {
     fn new(layout: Layout, [currency, kind, date]: [&str; 3]) -> Result<Self, Problem> {
         Ok(Self {
             id: layout.need("source id")?,
-            reference: layout.column(&["external reference"]),
+            reference: layout.one(&["external reference"])?,
             currency: layout.need(currency)?,
             kind: layout.need(kind)?,
             date: layout.need(date)?,
@@ -187,7 +187,7 @@ impl Release {
             record: layout.need("record type")?,
             sides: [layout.need("net credit amount")?, layout.need("net debit amount")?],
             gross: layout.need("gross amount")?,
-            fees: FEES.iter().filter_map(|name| layout.column(&[name])).collect(),
+            fees: layout.each(&FEES)?,
             common: Common::new(layout, [code, "description", "date"])?,
             opening: None,
             closing: None,
@@ -313,9 +313,9 @@ impl Account {
     fn new(layout: Layout) -> Result<Self, Problem> {
         Ok(Self {
             gross: layout.need("transaction amount")?,
-            of: layout.column(&["transaction currency"]),
+            of: layout.one(&["transaction currency"])?,
             fee: layout.need("fee amount")?,
-            taxes: layout.column(&["taxes amount"]),
+            taxes: layout.one(&["taxes amount"])?,
             net: layout.need("settlement net amount")?,
             common: Common::new(
                 layout,

@@ -70,7 +70,7 @@ impl Mollie {
             status: layout.need("status")?,
             id: layout.need("id")?,
             settlement: layout.need("settlement reference")?,
-            text: layout.column(&["description"]),
+            text: layout.one(&["description"])?,
             named: Named::default(),
             currencies: HashMap::new(),
             once: Once::default(),

@@ -312,7 +312,7 @@ fn is_hold(kind: &str) -> bool {
 
 fn need(layout: &Layout, names: Names) -> Result<usize, Problem> {
     let first = names.first().copied().unwrap_or_default();
-    layout.column(names).map_or_else(|| layout.need(first), Ok)
+    layout.one(names)?.map_or_else(|| layout.need(first), Ok)
 }
 
 impl Activity {
@@ -331,7 +331,7 @@ impl Activity {
         };
         let (gross, rest) = amounts_of(&layout)?;
         let found = "no column of one";
-        let balance = layout.column(BALANCE);
+        let balance = layout.one(BALANCE)?;
         let balance = balance.ok_or_else(|| Problem::error(1, "balance", SHOWN_BY, found))?;
         Ok(Self {
             date: need(&layout, DATE)?,
@@ -341,12 +341,12 @@ impl Activity {
             gross,
             rest,
             balance,
-            impact: layout.column(IMPACT),
-            id: layout.column(ID),
-            kind: layout.column(KIND),
-            status: layout.column(STATUS),
-            invoice: layout.column(INVOICE),
-            original: layout.column(ORIGINAL),
+            impact: layout.one(IMPACT)?,
+            id: layout.one(ID)?,
+            kind: layout.one(KIND)?,
+            status: layout.one(STATUS)?,
+            invoice: layout.one(INVOICE)?,
+            original: layout.one(ORIGINAL)?,
             balances: BTreeMap::new(),
             unshown: None,
             broken: false,

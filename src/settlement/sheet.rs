@@ -13,6 +13,7 @@ use csv::{ReaderBuilder, StringRecord};
 use memchr::{memchr, memchr2};
 
 use crate::model::money::Currency;
+use crate::model::near::nearest;
 use crate::model::settlement::{
     Direction, Entry, EntryStatus, Finality, Line, Problem, RAW_MAX, Severity, SignedMoney,
     Statement, StatementEnd,
@@ -54,26 +55,66 @@ impl Layout {
         has(&self.names, names)
     }
 
+    /// The same, where what is read of it decides: nothing tells which of two columns of one name
+    /// is meant, and the first of them could be anybody's.
+    ///
+    /// # Errors
+    /// Where the name stands more than once.
+    pub fn one(&self, names: &[&str]) -> Result<Option<usize>, Problem> {
+        let Some(first) = self.column(names) else { return Ok(None) };
+        let is_same = |at: &usize| self.names.get(*at) == self.names.get(first);
+        let places: Vec<usize> = (first..self.names.len()).filter(is_same).collect();
+        if places.len() > 1 {
+            let numbers = places.iter().map(|at| at.saturating_add(1).to_string());
+            let numbers = numbers.collect::<Vec<_>>().join(" and ");
+            let found = format!("{} of them, columns {numbers}", places.len());
+            let name = self.shown.get(first).map_or("", String::as_str);
+            return Err(Problem::error(1, name, "one column of this name", found));
+        }
+        Ok(Some(first))
+    }
+
+    /// Everywhere that a name stands.
+    pub fn all(&self, name: &str) -> Vec<usize> {
+        let named = self.names.iter().enumerate().filter(|(_, own)| *own == name);
+        named.map(|(at, _)| at).collect()
+    }
+
+    /// Where each of these names stands that is there, in their order.
+    ///
+    /// # Errors
+    /// Where one of them stands more than once.
+    pub fn each(&self, names: &[&str]) -> Result<Vec<usize>, Problem> {
+        let places = names.iter().filter_map(|name| self.one(&[name]).transpose());
+        places.collect()
+    }
+
     /// Where a name stands that must be there.
     ///
     /// # Errors
-    /// Where it does not.
+    /// Where it does not, or more than once.
     pub fn need(&self, name: &str) -> Result<usize, Problem> {
-        self.column(&[name])
-            .ok_or_else(|| Problem::error(1, name, "a column of this name", self.shown.join(" | ")))
+        let lacks = || {
+            let shown = self.shown.join(" | ");
+            let found = match self.near(name) {
+                Some(near) => format!("none; `{near}` is near to it, in {shown}"),
+                None => format!("none in {shown}"),
+            };
+            Problem::error(1, name, "a column of this name", found)
+        };
+        self.one(&[name])?.ok_or_else(lacks)
     }
 
-    /// The same, where nothing tells which of two columns of the name is meant.
-    ///
-    /// # Errors
-    /// Where there is none, or more than one.
-    pub fn need_one(&self, name: &str) -> Result<usize, Problem> {
-        let named = self.names.iter().filter(|own| *own == name).count();
-        if named > 1 {
-            let found = format!("{named} of them");
-            return Err(Problem::error(1, name, "one column of this name", found));
-        }
-        self.need(name)
+    /// The column, as it stands, that a name was probably meant to be.
+    pub fn near(&self, name: &str) -> Option<&str> {
+        let named = || self.names.iter().map(String::as_str).filter(|own| !own.is_empty());
+        let holds = |own: &&str| {
+            let mut words = own.split(' ').filter(|word| word.len() > 2);
+            words.any(|own| name.split(' ').any(|word| word == own))
+        };
+        let near = nearest(name, named()).or_else(|| named().find(holds))?;
+        let at = self.names.iter().position(|own| own == near)?;
+        self.shown.get(at).map(String::as_str)
     }
 }
 
@@ -860,6 +901,20 @@ mod tests {
         ] {
             assert_eq!(normal(name), want);
         }
+    }
+
+    #[test]
+    fn a_column_that_stands_twice_or_lacks_is_named_with_its_places() {
+        let text = "Payable (SC),Day,Fee,payable_sc,Day\n1,2,3,4,5\n";
+        let layout = find(text, |names| has(names, &["fee"])).unwrap();
+        let said = |found: Result<usize, Problem>| found.unwrap_err().to_string();
+        let want = "line 1: Payable (SC): expected one column of this name, found 2 of them, \
+                    columns 1 and 4";
+        assert_eq!(said(layout.need("payable sc")), want);
+        assert!(layout.one(&["none", "day"]).is_err() && layout.each(&["fee", "day"]).is_err());
+        assert_eq!((layout.one(&["fee"]), layout.one(&["none"])), (Ok(Some(2)), Ok(None)));
+        assert!(said(layout.need("fees")).contains("`Fee` is near to it"));
+        assert!(said(layout.need("payable")).contains("`Payable (SC)` is near to it"));
     }
 
     #[test]

@@ -60,12 +60,12 @@ impl Shopify {
     fn new(layout: Layout) -> Result<Self, Problem> {
         Ok(Self {
             date: layout.need("transaction date")?,
-            available: layout.column(&["available on"]),
+            available: layout.one(&["available on"])?,
             kind: layout.need("type")?,
             order: layout.need("order")?,
-            checkout: layout.column(&["checkout"]),
-            status: layout.column(&["payout status"]),
-            payout: layout.column(&["payout id"]),
+            checkout: layout.one(&["checkout"])?,
+            status: layout.one(&["payout status"])?,
+            payout: layout.one(&["payout id"])?,
             amounts: [layout.need("amount")?, layout.need("fee")?, layout.need("net")?],
             currency: layout.need("currency")?,
             named: Named::default(),

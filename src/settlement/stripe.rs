@@ -129,21 +129,23 @@ impl Stripe {
         ];
         let own = layout.names.iter().enumerate().filter(|(_, name)| is_own(name));
         let mut ids: Vec<_> = own.map(|(at, _)| (at, TagKind::MerchantReference)).collect();
-        ids.extend(named.iter().filter_map(|(name, kind)| Some((layout.column(&[name])?, *kind))));
+        for (name, kind) in named {
+            ids.extend(layout.one(&[name])?.map(|at| (at, *kind)));
+        }
         Ok(Self {
             itemised,
             amounts: [gross, layout.need("fee")?, layout.need("net")?],
             currency: layout.need("currency")?,
             kind: layout.need(if itemised { "reporting category" } else { "type" })?,
-            payout: layout.column(&["automatic payout id", "payout id", "transfer"]),
-            created: layout.column(&["created utc", "created", "effective at utc", "effective at"]),
-            available: layout.column(&["available on utc", "available on"]),
-            source: layout.column(&["source id", "source"]),
-            charge: layout.column(&["charge id"]),
-            intent: layout.column(&["payment intent id"]),
+            payout: layout.one(&["automatic payout id", "payout id", "transfer"])?,
+            created: layout.one(&["created utc", "created", "effective at utc", "effective at"])?,
+            available: layout.one(&["available on utc", "available on"])?,
+            source: layout.one(&["source id", "source"])?,
+            charge: layout.one(&["charge id"])?,
+            intent: layout.one(&["payment intent id"])?,
             ids,
             payouts: BTreeMap::new(),
-            transaction: layout.column(&["balance transaction id", "id"]),
+            transaction: layout.one(&["balance transaction id", "id"])?,
             once: Once::default(),
             proven: Proven::default(),
             layout,

@@ -76,11 +76,36 @@ pub fn open(table: &Table, mut source: Source) -> Box<dyn Parse> {
     };
     match layout {
         Some(layout) => open_at(table, layout, source),
-        None => {
-            let expected = format!("the columns {}", names.join(", "));
-            sheet::refused(Problem::error(1, "header row", expected, first_row(&head)))
-        }
+        None => sheet::refused(no_header(&head, delimiter, &names)),
     }
+}
+
+/// No row has all the columns: what the one lacks that has most of them, each with the name that is
+/// nearest to it.
+fn no_header(head: &str, delimiter: Option<u8>, names: &[String]) -> Problem {
+    let known = |own: &[String]| names.iter().filter(|name| own.contains(*name)).count();
+    let find = |least: usize| {
+        let accept = |own: &[String]| known(own) >= least;
+        match delimiter {
+            Some(delimiter) => sheet::find_by(head, delimiter, accept),
+            None => sheet::find(head, accept),
+        }
+    };
+    let most = (1..names.len()).rev().find_map(find);
+    let Some(layout) = most.filter(|layout| known(&layout.names).saturating_mul(2) >= names.len())
+    else {
+        let expected = format!("the columns {}", names.join(", "));
+        return Problem::error(1, "header row", expected, first_row(head));
+    };
+    let mut lacks: Vec<&String> =
+        names.iter().filter(|name| !layout.names.contains(*name)).collect();
+    lacks.dedup();
+    let near = lacks.iter().filter_map(|name| Some(format!("`{}`", layout.near(name)?)));
+    let near = near.collect::<Vec<_>>().join(", ");
+    let near = if near.is_empty() { String::new() } else { format!("{near} is near to it, in ") };
+    let lacks = lacks.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let found = format!("none; {near}{}", layout.shown.join(" | "));
+    Problem::error(1, "header row", format!("a column {lacks}"), found)
 }
 
 /// Begins to read rows below a header row that was found.
@@ -188,9 +213,14 @@ impl Test {
 fn place(layout: &Layout, column: &Column) -> Result<usize, Problem> {
     let name = match column {
         Column::Number(number) => return Ok(number.saturating_sub(1)),
-        Column::Name(name) => normal(name),
+        Column::Name(name) => name,
     };
-    layout.need_one(&name)
+    layout.need(&normal(name)).map_err(|problem| {
+        // As the description writes it, and not as it is compared.
+        let is_none = layout.column(&[&normal(name)]).is_none();
+        let field = if is_none { name.clone() } else { problem.field };
+        Problem { field, ..problem }
+    })
 }
 
 /// The columns of the amount, found.
@@ -494,12 +524,29 @@ impl Rows {
         })
     }
 
+    /// By which settings of its `[[format]]` an amount was read that is none, where somebody
+    /// described it.
+    fn as_described(&self, refused: Refused) -> String {
+        if self.table.recognised || refused == Refused::TooLarge {
+            return String::new();
+        }
+        let Some(Numerals { decimal, grouped }) = self.table.numerals else {
+            return " (`unit = \"minor\"` of the [[format]])".to_owned();
+        };
+        let decimal = char::from(decimal);
+        format!(" (`decimal = \"{decimal}\"` and `grouped = {grouped}` of the [[format]])")
+    }
+
     fn read(&self, row: &Row<'_>, column: &str, text: &str, of: Currency) -> Result<i64, Problem> {
         let read = match self.table.numerals {
             Some(numerals) => numerals.read(text, of),
             None => signed_minor(text),
         };
-        read.map_err(|refused| refused.at(row.line, column, text, of))
+        read.map_err(|refused| {
+            let problem = refused.at(row.line, column, text, of);
+            let expected = format!("{}{}", problem.expected, self.as_described(refused));
+            Problem { expected, ..problem }
+        })
     }
 
     /// The signed amount; none where the row has none at all.

@@ -85,6 +85,20 @@ fn columns_by_name_with_a_balance_that_proves_them() {
     }
 }
 
+/// A slip of a description is named, with what mends it.
+#[test]
+fn what_a_description_reads_otherwise_is_said_by_its_settings() {
+    let said = |from: &str, to: &str| {
+        let found = look(&NAMED.replace(from, to), NAMED_FILE);
+        assert_eq!(found.state, State::Quarantined, "{to}");
+        found.sums.problems[0].to_string()
+    };
+    let amount = said("decimal = \",\"", "decimal = \".\"");
+    assert!(amount.contains("(`decimal = \".\"` and `grouped = true` of the"), "{amount}");
+    let column = said("\"Saldo\"", "\"Salden\"");
+    assert!(column.contains("expected a column `salden`, found none; `Saldo` is near"), "{column}");
+}
+
 const FIXED: &str = r#"
 name = "host"
 fixed = [

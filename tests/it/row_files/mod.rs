@@ -1262,6 +1262,51 @@ fn a_payout_of_fractions_is_rounded_and_said() {
     assert_eq!(payout("8.7E1,-1,88").state, State::Quarantined);
 }
 
+/// Nothing tells which of two columns is meant: the first of them could be anybody's.
+#[test]
+fn a_report_with_a_column_of_money_twice_is_refused() {
+    for (name, mark, column, value) in [
+        ("adyen_settlement.csv", ',', "Net Credit (NC)", "1.00"),
+        ("adyen_settlement.csv", ',', "Gross Currency", "USD"),
+        ("adyen_settlement.csv", ',', "Markup (NC)", "0"),
+        ("adyen_accounting.csv", ',', "Payable (SC)", "1.00"),
+        ("adyen_accounting.csv", ',', "Main Amount", "77.00"),
+        ("adyen_accounting.csv", ',', "Settlement Currency", "USD"),
+        ("adyen_received.csv", ',', "Amount", "7.00"),
+        ("stripe_payout.csv", ',', "gross", "7.00"),
+        ("stripe_history.csv", ',', "Currency", "eur"),
+        ("braintree_fees.csv", ',', "Settlement Amount", "7.00"),
+        ("checkout_actions.csv", ',', "Holding Currency", "USD"),
+        ("checkout_actions.csv", ',', "Holding Currency Amount", "7.00"),
+        ("checkout_breakdown.csv", ',', "Gross in Holding Currency", "7"),
+        ("checkout_payouts.csv", ',', "Payout Amount", "7"),
+        ("mollie.csv", ',', "Amount", "7.00"),
+        ("shopify.csv", ',', "Net", "7.00"),
+        ("amazon.tsv", '\t', "amount", "7,00"),
+        ("mercadopago.csv", ',', "FEE_AMOUNT", "7.00"),
+        ("mercadopago_release.csv", ';', "MP_FEE_AMOUNT", "7.00"),
+        ("paypal_activity.csv", ',', "Balance", "7.00"),
+    ] {
+        let text = fixture(&format!("psp/{name}"));
+        let rows = text.lines().enumerate();
+        let rows = rows.map(|(at, row)| {
+            let first = if at == 0 { column } else { value };
+            format!("{first}{mark}{row}\n")
+        });
+        let found = look(rows.collect::<String>().as_bytes());
+        assert_eq!(found.state, State::Quarantined, "{name}: {column}");
+        let is_said = |problem: &Problem| {
+            let is_header = problem.found.contains("2 of them, columns 1 and ");
+            is_header || problem.expected.contains("the other column of this name")
+        };
+        let problems = &found.sums.problems;
+        assert!(problems.iter().any(is_said), "{name}: {column}: {problems:?}");
+    }
+    let text =
+        fixture("psp/paypal_stl.csv").replace("\"Invoice ID\"", "\"Gross Transaction Amount\"");
+    assert_eq!(look(text.as_bytes()).state, State::Quarantined);
+}
+
 #[test]
 fn a_fee_report_of_braintree_books_what_was_settled() {
     let name = "psp/braintree_fees.csv";
