@@ -479,7 +479,7 @@ impl<'a> Group<'a> {
         let charged_back = charged_back(back.clone().copied())
             .filter(|back| disputed && moved.is_some_and(|moved| moved.currency == back.currency));
         let returned = back.clone().find(|line| is_return(line.kind));
-        let state = if decides { ObjectState::Captured } else { self.attempted() };
+        let state = if decides { ObjectState::Captured } else { self.attempted(kind) };
         let asked = self.all().find_map(|line| line.money);
         let mut aliases: Vec<String> =
             self.all().flat_map(|line| line.aliases.iter().cloned()).collect();
@@ -527,20 +527,26 @@ impl<'a> Group<'a> {
     }
 
     /// What lines that moved nothing say: the last word counts.
-    fn attempted(&self) -> ObjectState {
+    fn attempted(&self, kind: Kind) -> ObjectState {
         if !self.moves.is_empty() || !self.back.is_empty() {
             return ObjectState::InFlight;
         }
-        let last = self.attempts.iter().max_by_key(|line| (line.at, line.place.as_str()));
+        let last = self.attempts.iter().max_by_key(|line| (line.at, in_file(&line.place)));
         let word = last.and_then(|line| line.word.as_deref()).unwrap_or_default();
-        match word.to_ascii_lowercase().as_str() {
-            "refused" | "error" | "rjct" => ObjectState::Failed(Failure {
+        let failed = |still_payable: bool| {
+            ObjectState::Failed(Failure {
                 code: last.and_then(|line| line.code.clone()).unwrap_or_else(|| word.to_owned()),
                 advice: None,
                 network_advice: None,
                 final_from: None,
-                still_payable: false,
-            }),
+                still_payable,
+            })
+        };
+        match word.to_ascii_lowercase().as_str() {
+            "refused" | "error" | "rjct" => failed(false),
+            // The authorisation stands, and a capture of it may be asked for again.
+            "capturefailed" if kind == Kind::Charge => failed(true),
+            "refundfailed" if kind == Kind::Refund => failed(true),
             "cancelled" | "canceled" | "canc" => ObjectState::Canceled,
             "expired" => ObjectState::Expired,
             _on_its_way => ObjectState::InFlight,
@@ -549,10 +555,16 @@ impl<'a> Group<'a> {
 
     /// The file's own words of it, the last first.
     fn status(&self, first: &SettledLine) -> String {
-        let last = self.all().max_by_key(|line| (line.at, line.place.as_str())).unwrap_or(first);
+        let last = self.all().max_by_key(|line| (line.at, in_file(&line.place))).unwrap_or(first);
         let word = last.word.as_deref().unwrap_or(last.kind.as_str());
         format!("{word} ({})", last.place)
     }
+}
+
+/// A place in the order of files and of the lines in them: the tenth stands behind the ninth.
+fn in_file(place: &str) -> (Option<u64>, Option<u64>, &str) {
+    let (file, line) = place.split_once(':').unwrap_or((place, ""));
+    (file.trim_start_matches('F').parse().ok(), line.parse().ok(), place)
 }
 
 /// Whether some of what was charged back is gone still.

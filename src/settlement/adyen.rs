@@ -608,16 +608,20 @@ impl Accounting {
     }
 }
 
-/// Whether a record says that money moved, or what may follow.
-fn status(kind: &str) -> EntryStatus {
-    match kind.to_ascii_lowercase().as_str() {
+/// Whether a record says that money moved, or what may follow, and so what it is of. One of what
+/// failed is a return where something became payable by it, as in settlement details; else what
+/// failed had moved nothing yet.
+fn status(kind: &str, payable: i64) -> (EntryStatus, LineKind) {
+    let status = match kind.to_ascii_lowercase().as_str() {
         "sentforsettle" | "sentforrefund" => EntryStatus::Pending,
         "received" | "authorised" | "authorized" | "refused" | "error" | "cancelled"
-        | "canceled" | "expired" | "retried" | "capturefailed" | "refundfailed" => {
-            EntryStatus::Info
+        | "canceled" | "expired" | "retried" => EntryStatus::Info,
+        "capturefailed" | "refundfailed" if payable == 0 => {
+            return (EntryStatus::Info, LineKind::Attempt);
         }
         _money => EntryStatus::Booked,
-    }
+    };
+    (status, kinds::adyen(kind))
 }
 
 impl Report for Accounting {
@@ -651,9 +655,8 @@ impl Report for Accounting {
         line.net = amounts.payable;
         line.batch_id = some(row.maybe(self.batch));
         entry.type_code = some(kind);
-        line.kind = kinds::adyen(kind);
-        entry.status = status(kind);
-        entry.reversal = is_reversal(kind);
+        (entry.status, line.kind) = status(kind, signed);
+        entry.reversal = is_reversal(kind) && line.kind != LineKind::Attempt;
         entry.booked_on = self.common.day(row);
         self.period.add(entry.booked_on);
         out.tell(entry, line);
