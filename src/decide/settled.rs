@@ -21,6 +21,9 @@ use crate::model::settlement::{Direction, LineKind, SettledLine};
 use crate::model::time::Instant;
 use crate::model::transaction::{Kind, Transaction};
 
+/// The format of ACH entries.
+const ACH: &str = "nacha";
+
 /// A booking is told a few days before its day at most: ahead of holidays, by a sender whose day
 /// begins earlier. What is dated later was not booked yet, or on another day.
 const AHEAD: Days = Days::new(7);
@@ -610,8 +613,16 @@ fn was_moved(kind: LineKind) -> bool {
 }
 
 /// What takes back, each once: a payment's own line may say that it came back, and the line by
-/// which it did says it again.
+/// which it did says it again. An ACH entry comes back once: a return that was sent again, in a
+/// file of another letter or of another day, and one that was dishonoured or contested (R61 to
+/// R77), name the same entry by its trace.
 fn each_once(mut back: Vec<&SettledLine>) -> Vec<&SettledLine> {
+    let mut entries: BTreeSet<(&str, Option<i64>)> = BTreeSet::new();
+    back.retain(|line| {
+        let trace = line.original.as_deref().filter(|_| line.format == ACH);
+        let minor = line.money.map(|money| money.minor);
+        trace.is_none_or(|trace| entries.insert((trace, minor)))
+    });
     if back.iter().any(|line| is_return(line.kind) && !says_itself(line)) {
         back.retain(|line| !says_itself(line));
     }
@@ -813,6 +824,40 @@ mod tests {
     /// What it shows, the row's kind, lines, objects.
     const CASES: &[(&str, Kind, &[&str], &[&str])] = &[
         ("a credit is a charge", Kind::Charge, &["1 movement + 500"], &["F1:1 captured 500/0"]),
+        (
+            "an ACH return that was sent again, or dishonoured, is that one",
+            Kind::Charge,
+            &[
+                "1 return - 300 of=T1 code=R02 in=nacha",
+                "2 return - 300 of=T1 code=R02 in=nacha at=20",
+                "3 return - 300 of=T1 code=R61 in=nacha at=21",
+            ],
+            &["T1 captured 300/300 returned R02"],
+        ),
+        (
+            "that of another entry is another one",
+            Kind::Charge,
+            &[
+                "1 return - 300 of=T1 code=R02 in=nacha",
+                "2 return - 300 of=T2 code=R02 in=nacha at=20",
+            ],
+            &["T1 captured 300/300 returned R02", "T2 captured 300/300 returned R02"],
+        ),
+        (
+            "a capture that failed is the last word, as the tenth line behind the ninth",
+            Kind::Charge,
+            &[
+                "9 attempt + 1000 psp=P1 word=SentForSettle",
+                "10 attempt + 1000 psp=P1 word=CaptureFailed",
+            ],
+            &["P1 failed -/0"],
+        ),
+        (
+            "it says nothing of a refund",
+            Kind::Refund,
+            &["1 attempt + 1000 psp=P1 word=CaptureFailed"],
+            &["P1 in_flight -/0"],
+        ),
         ("a debit is none", Kind::Charge, &["1 movement - 500"], &[]),
         (
             "a debit behind its credit took it back, with a code or without",
