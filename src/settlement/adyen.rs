@@ -10,7 +10,7 @@
 //! no sum; they cover attempts, not only what settled, and prove none where their last line does
 //! not end. `SentForSettle` is not `Settled`, so those rows are no booked money.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use chrono::NaiveDate;
@@ -96,6 +96,7 @@ struct Common {
     arn: Option<usize>,
     modification: Option<usize>,
     booked: Option<usize>,
+    zone: Option<usize>,
 }
 
 impl Common {
@@ -110,6 +111,7 @@ impl Common {
             arn: layout.one(&["arn"])?,
             modification: layout.one(&["modification reference", "modification psp reference"])?,
             booked: layout.one(&["booking date", "creation date"])?,
+            zone: layout.one(&["timezone", "time zone"])?,
         })
     }
 
@@ -209,6 +211,48 @@ fn is_reversal(kind: &str) -> bool {
     kind.contains("chargeback") || kind.contains("reversed") || kind == "capturefailed"
 }
 
+/// A zone's words for winter and summer: of both, no day is another one.
+const SEASONS: [[&str; 2]; 10] = [
+    ["CET", "CEST"],
+    ["EET", "EEST"],
+    ["WET", "WEST"],
+    ["GMT", "BST"],
+    ["PST", "PDT"],
+    ["MST", "MDT"],
+    ["CST", "CDT"],
+    ["EST", "EDT"],
+    ["AEST", "AEDT"],
+    ["NZST", "NZDT"],
+];
+
+/// A report of more zones is not one of Adyen's.
+const ZONES: usize = 50;
+
+/// The zones that the rows name: a day is one of them, and a period is one of a single zone.
+#[derive(Default)]
+struct Zones {
+    words: BTreeSet<String>,
+    is_told: bool,
+}
+
+impl Zones {
+    fn add(&mut self, line: u64, word: &str, out: &mut Out) {
+        let word = word.to_ascii_uppercase();
+        if word.is_empty() || self.words.contains(&word) || self.words.len() >= ZONES {
+            return;
+        }
+        let is_one = |own: &String| {
+            SEASONS.iter().any(|two| two.contains(&own.as_str()) && two.contains(&word.as_str()))
+        };
+        let other = self.words.iter().find(|own| !is_one(own)).cloned();
+        self.words.insert(word.clone());
+        let Some(other) = other.filter(|_| !self.is_told) else { return };
+        self.is_told = true;
+        let expected = format!("{other} alone, as the zone of its days");
+        out.push(Problem::warning(line, "TimeZone", expected, word));
+    }
+}
+
 /// First and last day of the rows.
 #[derive(Default, Clone, Copy)]
 struct Period {
@@ -275,6 +319,7 @@ struct Settlement {
     opened: BTreeMap<(String, String), u64>,
     payouts: Once,
     period: Period,
+    zones: Zones,
 }
 
 impl Settlement {
@@ -300,6 +345,7 @@ impl Settlement {
             opened: BTreeMap::new(),
             payouts: Once::default(),
             period: Period::default(),
+            zones: Zones::default(),
             layout,
         })
     }
@@ -460,6 +506,7 @@ impl Report for Settlement {
     fn row(&mut self, row: &Row<'_>, out: &mut Out) -> Result<(), Problem> {
         row.fits(&self.layout)?;
         self.statement(row, out);
+        self.zones.add(row.line, row.maybe(self.common.zone), out);
         let (signed, currency) = self.net(row)?;
         let (mut entry, mut line) = out.entry(row, signed, currency);
         self.gross(row, &mut line, out)?;
@@ -556,6 +603,7 @@ struct Accounting {
     currencies: Vec<usize>,
     batch: Option<usize>,
     period: Period,
+    zones: Zones,
     accounts: Accounts,
     once: Once,
 }
@@ -574,6 +622,7 @@ impl Accounting {
             currencies: layout.all("settlement currency"),
             batch: layout.one(&["payable batch", "batch number"])?,
             period: Period::default(),
+            zones: Zones::default(),
             accounts: Accounts::default(),
             once: Once::default(),
             layout,
@@ -632,6 +681,7 @@ impl Report for Accounting {
             out.begin(row.line, Finality::Final, |statement| statement.account = some(account));
         }
         self.accounts.add(row.line, account, out);
+        self.zones.add(row.line, row.maybe(self.common.zone), out);
         let kind = row.get(self.kind);
         let amounts = self.amounts(row)?;
         if let Some(expected) = amounts.other_sign(kinds::adyen(kind)) {
@@ -704,6 +754,7 @@ struct Received {
     amount: usize,
     kind: Option<usize>,
     period: Period,
+    zones: Zones,
     accounts: Accounts,
 }
 
@@ -715,6 +766,7 @@ impl Received {
             amount: layout.need("amount")?,
             kind: layout.one(&["type", "acquirer response", "status"])?,
             period: Period::default(),
+            zones: Zones::default(),
             accounts: Accounts::default(),
             layout,
         })
@@ -729,6 +781,7 @@ impl Report for Received {
             out.begin(row.line, Finality::Notice, |statement| statement.account = some(account));
         }
         self.accounts.add(row.line, account, out);
+        self.zones.add(row.line, row.maybe(self.common.zone), out);
         let currency = currency(row, "Currency", row.get(self.currency))?;
         let text = row.get(self.amount);
         let minor = Numerals::PLAIN.read_unsigned(text, currency);
@@ -911,6 +964,52 @@ mod tests {
             let row = format!("Shop,P1,r,2026-06-01 09:15:02,CET,EUR,{amount}");
             assert_eq!(state(&format!("{received}\n{row}\n")), want, "{amount}");
         }
+    }
+
+    const RECORDS: &str = "Psp Reference,Merchant Reference,Record Type,Main Currency,Main Amount,\
+                           Settlement Currency,Payable (SC),Booking Date,TimeZone";
+
+    #[test]
+    fn a_capture_that_failed_takes_back_what_it_made_payable() {
+        let of = |record: &str, payable: &str| {
+            let row = format!("P1,r,{record},EUR,10.00,{payable},2026-06-02,CET");
+            let items = items(&format!("{RECORDS}\n{row}\n"), open_accounting);
+            let mut told = items.into_iter().filter_map(|item| match item {
+                Item::Line(line) => Some((line.kind, line.direction)),
+                _other => None,
+            });
+            told.next().unwrap()
+        };
+        use crate::model::settlement::Direction::{Credit, Debit};
+        for (record, payable, want) in [
+            ("CaptureFailed", "EUR,-9.85", (LineKind::Return, Debit)),
+            ("RefundFailed", "EUR,3.00", (LineKind::Return, Credit)),
+            ("CaptureFailed", "EUR,0.00", (LineKind::Attempt, Credit)),
+            ("CaptureFailed", ",", (LineKind::Attempt, Credit)),
+            ("RefundFailed", ",", (LineKind::Attempt, Credit)),
+        ] {
+            assert_eq!(of(record, payable), want, "{record} {payable}");
+        }
+    }
+
+    #[test]
+    fn zones_that_are_no_seasons_of_one_are_told() {
+        let of = |zones: [&str; 3]| {
+            let rows = zones.map(|zone| format!("P1,r,Received,EUR,10.00,,,2026-06-02,{zone}\n"));
+            let text = format!("{RECORDS}\n{}", rows.concat());
+            let problems =
+                items(&text, open_accounting).into_iter().filter_map(|item| match item {
+                    Item::Problem(problem) => Some(problem.to_string()),
+                    _other => None,
+                });
+            problems.collect::<Vec<_>>()
+        };
+        for zones in [["CET", "CEST", "CET"], ["PST", "", "pdt"], ["UTC", "UTC", "UTC"]] {
+            assert!(of(zones).is_empty(), "{zones:?}");
+        }
+        let told = of(["CET", "PST", "UTC"]);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].contains("TimeZone: expected CET alone"), "{told:?}");
     }
 
     #[test]
