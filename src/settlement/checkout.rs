@@ -7,7 +7,8 @@
 //!
 //! It reckons in fractions of a minor unit, with up to eight decimals. Sums are held and compared
 //! exactly. A row is told in whole minor units: those by which the rounded sum of its payout grows
-//! with it, so that the rows come to the rounded payout, and none is off by more than one.
+//! with it, so that the rows come to the rounded payout, and none is off by more than one. What a
+//! payment is compared by is its own amount, rounded for itself.
 //!
 //! An authorization, a void and a verification of a card move no money: what stands in their rows
 //! is the fee of them, which goes out. The equation holds with all signs turned as well, so that
@@ -400,6 +401,8 @@ impl Report for Actions {
         let currency = currency(row, "Holding Currency", row.get(self.currency))?;
         let exact = fine(row, AMOUNT, row.get(self.amount), currency)?;
         let kind = self.kind(row, exact)?;
+        // What decides a payment is its own amount, whatever fractions stand above it.
+        let gross = nearest(row, AMOUNT, exact, currency)?;
         let minor = self.running.add(row, row.maybe(self.payout), exact, currency)?;
         let (payment, part) = (row.get(self.payment), row.get(self.part));
         // Fees of an action may be alike, and its money is not.
@@ -409,7 +412,7 @@ impl Report for Actions {
         let (mut entry, mut line) = out.entry(row, minor, currency);
         line.kind = kind;
         if line.kind != LineKind::Fee {
-            line.gross = money(minor, currency);
+            line.gross = money(gross, currency);
         }
         line.net = money(minor, currency);
         line.tag(TagKind::MerchantReference, row.maybe(self.reference));
@@ -560,6 +563,8 @@ impl Report for Payouts {
 mod tests {
     use std::io::Cursor;
 
+    use super::*;
+    use crate::settlement::Item;
     use crate::settlement::ledger::{State, inspect};
 
     fn look(text: &str) -> (State, Option<bool>) {
@@ -629,6 +634,28 @@ mod tests {
             "pay_1,Capture,Capture,USD,100\npay_1,Capture,Capture,USD,100",
         ] {
             assert_eq!(of(row), State::Quarantined, "{row}");
+        }
+    }
+
+    /// The fractions above a payment, and its own, are not the payment's money.
+    #[test]
+    fn an_action_is_compared_by_its_own_amount() {
+        let head = "Payment ID,Action Type,Breakdown Type,Holding Currency,Holding Currency Amount";
+        for (fee, capture, want) in
+            [("-0.496", "49.991", 4_999), ("-0.005", "49.996", 5_000), ("-0.50", "50", 5_000)]
+        {
+            let text = format!(
+                "{head}\np1,Capture,Scheme Fixed Fee,USD,{fee}\np1,Capture,Capture,USD,{capture}\n"
+            );
+            let source = Source::open(Box::new(Cursor::new(text.into_bytes())), None).unwrap();
+            let mut parser = open_actions(source);
+            let mut told = Vec::new();
+            while let Some(item) = parser.next().unwrap() {
+                if let Item::Line(line) = item {
+                    told.extend(line.gross.map(|gross| gross.minor));
+                }
+            }
+            assert_eq!(told, [want], "{capture}");
         }
     }
 
