@@ -287,6 +287,15 @@ fn seen_from(address: Address, output: &Path) -> Address {
 fn answers(args: &Args) -> Result<Answers, Failure> {
     let word = |word: &Option<String>| word.clone().filter(|text| !text.is_empty());
     let (account, psp) = args.account.split_once('=').unwrap_or((&args.account, "stripe"));
+    if psp == "files" && !account.is_empty() {
+        let text = format!(
+            "--account {}: expected NAME=stripe; an account whose files alone are read is written \
+             in tieout.toml, as [[account]] with name = \"{account}\" and psp = \"files\"",
+            args.account
+        );
+        let hint = "docs/configuration.md, [[account]], and docs/settlement-files.md";
+        return Err(Failure::new(Exit::Usage, text, hint.to_owned()));
+    }
     if psp != "stripe" || account.is_empty() {
         let text = format!("--account {}: expected NAME=stripe", args.account);
         return Err(Failure::usage(text));

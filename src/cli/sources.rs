@@ -264,13 +264,13 @@ fn tell_failed(source: &Source, error: &SourceError, common: &Common) -> Exit {
             "class": exit.class(),
             "exit": exit.code(),
             "text": error.to_string(),
-            "next": error.hint(&source.name),
+            "next": error.hint_to_person(&source.name),
         });
         out::stdout(&line("source", body));
     }
     let text = format!("{}: {error}; nothing was fetched", source.name);
     let text = text.replace("; nothing was read; nothing was fetched", "; nothing was read");
-    let told = Failure::new(exit, text, error.hint(&source.name));
+    let told = Failure::new(exit, text, error.hint_to_person(&source.name));
     page::warn(&format!("tieout: {}: {}", exit.class(), told.text));
     page::warn(&format!("hint: {}", told.hint.unwrap_or_default()));
     exit
@@ -291,7 +291,7 @@ fn trust(options: &Trust, config: &Config, common: &Common) -> Result<Exit, Fail
     }
     let failed = |error: SourceError| {
         let text = format!("{}: {error}", source.name);
-        Failure::new(error.exit(), text, error.hint(&source.name))
+        Failure::new(error.exit(), text, error.hint_to_person(&source.name))
     };
     let trusted = Trusted::of(server).map_err(failed)?;
     let keys = trusted.shown().map_err(failed)?;

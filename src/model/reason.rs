@@ -230,7 +230,7 @@ reasons! {
     DateOutOfWindow "date_out_of_window" To(Review);
     /// An expected file did not come by its cut-off.
     FileMissing "file_missing" To(Review);
-    /// A file failed its own control totals.
+    /// A file failed its own control totals, or no format knows it.
     FileQuarantined "file_quarantined" To(Review);
     /// A line of a file could not be read.
     FileLineRejected "file_line_rejected" To(Review);

@@ -206,11 +206,17 @@ pub fn remedy_after<'a>(
     }
 }
 
-/// What ends the case of a file, for the person who reads it: `file` is what commands know it by.
-pub fn next_of_file(reason: Reason, file: &str, case: i64) -> String {
+/// What ends the case of a file, for the person who reads it: `file` is what commands know it by,
+/// and whether a format knows it: nothing of one that none knows can be released.
+pub fn next_of_file(reason: Reason, (file, is_known): (&str, bool), case: i64) -> String {
     let release = format!("tieout files release {file} --reason TEXT");
     let leave = format!("tieout cases propose C-{case} --as left --why TEXT");
     match reason {
+        Reason::FileQuarantined if !is_known => format!(
+            "`tieout files show {file}` says what it is taken for. No line of it can be read, so \
+             that it cannot be released: describe it as a [[format]] and name that in its \
+             [[source]], and it is read again; or bring the right file in, then {leave}"
+        ),
         Reason::FileQuarantined => format!(
             "`tieout files quarantine` says what is wrong with it. Ask for the file again: one \
              that comes right is brought in beside it; then {leave}. Where the sender confirms it \
@@ -455,9 +461,11 @@ mod tests {
             (Reason::PanDetected, "tieout cases propose C-7 --as left --why TEXT"),
             (Reason::FileLineRejected, "tieout cases propose C-7 --as left --why TEXT"),
         ] {
-            let next = next_of_file(reason, "12", 7);
+            let next = next_of_file(reason, ("12", true), 7);
             assert!(next.contains(command), "{next}");
         }
+        let unknown = next_of_file(Reason::FileQuarantined, ("12", false), 7);
+        assert!(unknown.contains("[[format]]") && !unknown.contains("files release"), "{unknown}");
     }
 
     #[test]

@@ -2741,6 +2741,7 @@ async fn what_cannot_be_done_is_said_and_nothing_is_written_over() {
         (&["--url", "sqlite:shop.db", "--tag", "pay_{ids}"], 2, "--tag ids: it is no column"),
         (&["--url", "sqlite:shop.db", "--currency", "EURO"], 2, "and no code of a currency"),
         (&["--url", "sqlite:shop.db", "--account", "x=mollie"], 2, "expected NAME=stripe"),
+        (&["--url", "sqlite:shop.db", "--account", "x=files"], 2, "and psp = \"files\""),
         (&["--url", "sqlite:shop.db", "--timezone", "Mars/X"], 2, "--timezone Mars/X: expected"),
         (&[], 2, "DATABASE_URL is not set"),
     ] {

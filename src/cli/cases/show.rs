@@ -33,7 +33,8 @@ use crate::report::past::{Past, ended_as, past_of, with_undone};
 use crate::run::kept::kept_by_newest;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
-use crate::store::files::StoredLine;
+use crate::store::error::StoreError;
+use crate::store::files::{FileDriver as _, FileFilter, StoredLine};
 use crate::store::people::{CaseLinks, CaseNote, PeopleDriver, Proposal, ProposalState, What};
 use crate::store::records::{CaseRow, StoredInputs};
 
@@ -48,6 +49,9 @@ const COLUMN: usize = 16;
 
 /// Similar cases that are shown.
 const SIMILAR: i64 = 3;
+
+/// The format of a file that none knows.
+const UNKNOWN: &str = "unknown";
 
 /// The SHA-256 is told in full by --json.
 const SHORT_HASH: usize = 12;
@@ -68,6 +72,8 @@ pub struct Known {
     pub evidence: Option<String>,
     /// The settlement line that it is about.
     line: Option<StoredLine>,
+    /// Whether a format knows the file that it is about.
+    is_known_file: bool,
     notes: Vec<CaseNote>,
     /// What runs did with it.
     past: Vec<Past>,
@@ -140,6 +146,7 @@ pub async fn read(number: i64, config: &Config, db: &Database) -> Result<Known, 
     Ok(Known {
         evidence,
         line: line_case::line_of(db, &case).await.map_err(failed)?,
+        is_known_file: is_known_file(db, &case).await.map_err(failed)?,
         notes: db.case_notes(number).await.map_err(failed)?,
         past: past_of(db, &case, &proposals).await.map_err(failed)?,
         kept: kept_by_newest(db, &config.tables, (&case).into(), &proposals)
@@ -152,6 +159,16 @@ pub async fn read(number: i64, config: &Config, db: &Database) -> Result<Known, 
         means: inputs.map(|inputs| untold(&inputs, &case.text, config)).unwrap_or_default(),
         case,
     })
+}
+
+/// Whether a format knows the file of a case; true of any other case.
+async fn is_known_file(db: &Database, case: &CaseRow) -> Result<bool, StoreError> {
+    let Some(id) = case.subject.parse().ok().filter(|_| case.subject_kind == "file") else {
+        return Ok(true);
+    };
+    let filter = FileFilter { id: Some(id), limit: 1, ..FileFilter::default() };
+    let found = db.files(&filter).await?;
+    Ok(found.first().is_none_or(|file| file.format != UNKNOWN))
 }
 
 fn json_of(known: &Known) -> serde_json::Value {
@@ -200,7 +217,7 @@ pub fn screen(known: &Known, common: &Common) -> Vec<String> {
     lines.extend(labelled("evidence", &heard));
     lines.extend(labelled("means", &known.means));
     lines.extend(account_lines(case));
-    lines.extend(file_lines(case));
+    lines.extend(file_lines(known));
     lines.extend(settled_line(known));
     if case.open && case.subject_kind == "row" {
         lines.extend(advice(case, inputs.as_ref()).into_iter().map(copyable));
@@ -639,11 +656,12 @@ fn settled_line(known: &Known) -> Vec<String> {
 }
 
 /// What ends the case of a file: the commands that let it count, or leave it out.
-fn file_lines(case: &CaseRow) -> Vec<String> {
+fn file_lines(known: &Known) -> Vec<String> {
+    let case = &known.case;
     if !case.open || case.subject_kind != "file" {
         return Vec::new();
     }
-    let next = next_of_file(case.reason, &case.subject, case.number);
+    let next = next_of_file(case.reason, (&case.subject, known.is_known_file), case.number);
     vec!["not done  no row was changed by it".to_owned(), format!("next      {next}")]
 }
 

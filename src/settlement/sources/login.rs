@@ -1,6 +1,9 @@
 //! Logging in to an SFTP server, by a key, an agent or a password: and where it fails, what a
 //! person can do about it, in words.
 
+use std::io::Read as _;
+use std::path::Path;
+
 use ssh2::{ErrorCode, KeyboardInteractivePrompt, Prompt};
 
 use crate::exit::Exit;
@@ -13,6 +16,9 @@ const AGENT_KEYS_MAX: usize = 4;
 
 /// libssh2's code for a key file that it cannot read, or cannot open with this passphrase.
 const BAD_KEY: i32 = -16;
+
+/// Within so many bytes a key file says that it is encrypted.
+const KEY_HEAD: u64 = 4_096;
 
 /// Its codes for "no": a method, a key or a password that the server, or the agent, does not take.
 const REFUSED: [i32; 6] = [-18, -19, -33, -42, -48, -51];
@@ -78,8 +84,13 @@ fn by_key(attempt: &Attempt<'_>, tried: &mut Vec<String>) -> Result<(), SourceEr
     if std::fs::metadata(file).is_ok_and(|it| !it.is_file()) {
         return Err(unread(&"it is no regular file"));
     }
-    std::fs::File::open(file).map_err(|error| unread(&error))?;
+    let is_locked = is_encrypted(file).map_err(|error| unread(&error))?;
     let passphrase = attempt.secrets.passphrase.as_ref().map(|secret| secret.expose());
+    if is_locked && passphrase.is_none() {
+        let text = "it is encrypted, and no passphrase is configured";
+        tried.push(format!("the key file {shown} cannot be opened: {text}"));
+        return Ok(());
+    }
     let user = &attempt.server.user;
     let ended = attempt.line.session.userauth_pubkey_file(user, None, file, passphrase);
     let refused = |error: &ssh2::Error| match (error.code(), passphrase) {
@@ -91,9 +102,26 @@ fn by_key(attempt: &Attempt<'_>, tried: &mut Vec<String>) -> Result<(), SourceEr
             "the key file {shown} cannot be opened: it wants a passphrase and none is configured, \
              or it is no private key (OpenSSH, PEM or PKCS#8)"
         ),
+        // libssh2 may say of such a file what it says of a key that the server refused.
+        _refused if is_locked => format!(
+            "the key {shown} is not taken: the passphrase does not open it, or the server does not \
+             take it for this user"
+        ),
         _refused => format!("the server does not take the key {shown} for this user"),
     };
     attempt.note(ended, refused, tried)
+}
+
+/// Whether a key file says that it is encrypted, as PEM and PKCS#8 do in plain words.
+fn is_encrypted(file: &Path) -> std::io::Result<bool> {
+    let mut head = Vec::new();
+    std::fs::File::open(file)?.take(KEY_HEAD).read_to_end(&mut head)?;
+    Ok(says_encrypted(&String::from_utf8_lossy(&head)))
+}
+
+fn says_encrypted(head: &str) -> bool {
+    head.contains("-----BEGIN ENCRYPTED PRIVATE KEY-----")
+        || head.contains("Proc-Type: 4,ENCRYPTED")
 }
 
 fn by_agent(attempt: &Attempt<'_>, tried: &mut Vec<String>) -> Result<(), SourceError> {
@@ -190,6 +218,20 @@ impl KeyboardInteractivePrompt for Answer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// libssh2 says of such a key, opened by no passphrase or a wrong one, what it says of one that
+    /// the server does not take.
+    #[test]
+    fn a_key_that_is_encrypted_says_so() {
+        for (head, want) in [
+            ("-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIIFNTBf\n", true),
+            ("-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES\n", true),
+            ("-----BEGIN RSA PRIVATE KEY-----\nMIIEowIB\n", false),
+            ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNz\n", false),
+        ] {
+            assert_eq!(says_encrypted(head), want, "{head}");
+        }
+    }
 
     #[test]
     fn a_password_is_given_as_the_server_takes_it() {

@@ -223,6 +223,20 @@ impl SourceError {
         }
     }
 
+    /// [`Self::hint`] to who has just looked by hand: the same command is no answer.
+    pub fn hint_to_person(&self, name: &str) -> String {
+        match self {
+            Self::Unreachable { .. } | Self::Stopped { .. } | Self::Changed { .. } => {
+                "the next run tries again; mend the address, the network or the server, if it \
+                 stays so"
+                    .to_owned()
+            }
+            Self::Refused { .. } => format!("mend the login of `{name}`, and try again"),
+            Self::Gone { .. } => format!("mend the path of `{name}` or the rights, and try again"),
+            other => other.hint(name),
+        }
+    }
+
     /// What to do next about source `name`.
     pub fn hint(&self, name: &str) -> String {
         match self {
