@@ -536,6 +536,22 @@ pub struct FailedRefund {
     pub is_sure: bool,
 }
 
+/// Why a payment's own line came back, by what that line itself says: the word of PayPal's status.
+pub const UNDONE: &str = "V";
+
+/// The direction in which a file books the money of a line. A payment's (or refund's) own line that
+/// says of itself that it came back is told the way that the money went back, so that it settles
+/// nothing; its file books it the other way, as the money came.
+pub fn booked_way(
+    (kind, direction): (LineKind, Direction),
+    reason: Option<&str>,
+    (payment, original): (Option<&str>, Option<&str>),
+) -> Direction {
+    let is_itself = payment.is_some() && payment == original;
+    let is_undone = kind == LineKind::Return && reason == Some(UNDONE) && is_itself;
+    if is_undone { direction.opposite() } else { direction }
+}
+
 /// How much of a line's own text is kept.
 pub const RAW_MAX: usize = 16 * 1024;
 
@@ -565,6 +581,12 @@ impl Line {
             itemised: true,
             raw: String::new(),
         }
+    }
+
+    /// The direction in which its file books its money: [`booked_way`].
+    pub fn booked_way(&self) -> Direction {
+        let names = (self.psp_reference.as_deref(), self.original_reference.as_deref());
+        booked_way((self.kind, self.direction), self.return_reason.as_deref(), names)
     }
 
     /// One more reference, unless it is blank.

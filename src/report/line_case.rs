@@ -21,7 +21,7 @@ pub async fn line_of(
 
 /// What its file says of it, a fact each.
 pub fn facts(line: &StoredLine) -> Vec<String> {
-    let way = line.direction.said();
+    let way = line.booked_way().said();
     let money = line.gross.or(line.amount);
     let amount = money.map_or_else(|| "no amount".to_owned(), |money| money.to_string());
     let kind = line.kind.as_str().replace('_', " ");

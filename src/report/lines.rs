@@ -29,14 +29,14 @@ pub const AGREES: &str = "agrees";
 
 /// A line's amount, + being money to the merchant; 0 where it has none of its own.
 pub fn signed(line: &StoredLine) -> i128 {
-    line.amount.map_or(0, |money| line.direction.signed(money.minor))
+    line.amount.map_or(0, |money| line.booked_way().signed(money.minor))
 }
 
 /// What moved by a line before fees, + being money to the merchant; none where the file does not
 /// tell it.
 fn moved(line: &StoredLine) -> Option<(String, i128)> {
     let money = line.gross.or(line.amount.filter(|_| line.fee.is_none_or(|fee| fee.minor == 0)))?;
-    let minor = line.direction.signed(money.minor.saturating_abs());
+    let minor = line.booked_way().signed(money.minor.saturating_abs());
     Some((money.currency.code().to_owned(), minor))
 }
 
@@ -92,7 +92,7 @@ impl Draft {
             psp_reference: line.psp_reference.clone(),
             bank_reference: line.bank_reference.clone(),
             currency: line.currency.code().to_owned(),
-            minor: line.amount.map(|money| line.direction.signed(money.minor)),
+            minor: line.amount.map(|money| line.booked_way().signed(money.minor)),
             gross: money(line.gross),
             fee: money(line.fee),
             net: money(line.net),
@@ -264,7 +264,7 @@ pub fn exception(own: &LineOfRun, facts: &Facts) -> Vec<Cell> {
     let code = line.currency.code();
     let age = line.booked_on.map(|booked| days_between(booked, facts.run_date));
     let [bank, bank_minor] = match line.amount {
-        Some(money) => Cell::sum(code, line.direction.signed(money.minor)),
+        Some(money) => Cell::sum(code, line.booked_way().signed(money.minor)),
         None => [Cell::Null, Cell::Null],
     };
     let date = |day: Option<chrono::NaiveDate>| day.map(|day| day.to_string());

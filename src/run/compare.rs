@@ -659,7 +659,7 @@ fn is_ours(line: &StoredLine, row: &Transaction, owners: &Owners) -> bool {
 }
 
 fn told(line: &StoredLine) -> Told {
-    let minor = |money: Money| i64::try_from(line.direction.signed(money.minor)).ok();
+    let minor = |money: Money| i64::try_from(line.booked_way().signed(money.minor)).ok();
     let money = line
         .amount
         .and_then(|money| minor(money).map(|minor| (money.currency.code().to_owned(), minor)));

@@ -87,7 +87,7 @@ fn case_of_gone(line: &StoredLine) -> Option<LineCase> {
     let text = format!(
         "{} (line F{}) was the booking of payout {} of {}, and a correction that counts by now \
          does not have it: `tieout files show {}` says what that comes to",
-        moved(money, line.direction, line.booked_on),
+        moved(money, line.booked_way(), line.booked_on),
         line.place,
         payout.payout,
         payout.account,
@@ -151,7 +151,7 @@ fn case_of_payout(account: &str, line: &OpenLine, reason: Reason, payout: &Payou
     let text = format!(
         "{} (line F{}), and it is not the one booking of payout {} of {}: `tieout files show {}` \
          says what that comes to",
-        moved(money, line.direction, line.booked_on),
+        moved(money, line.booked_way(), line.booked_on),
         line.place,
         payout.payout,
         payout.account,
@@ -227,7 +227,7 @@ fn text_of(line: &OpenLine, reason: Reason, named: Option<&str>) -> String {
             .to_owned(),
         _unnamed => "it names no row".to_owned(),
     };
-    let moved = moved(money, line.direction, line.booked_on);
+    let moved = moved(money, line.booked_way(), line.booked_on);
     format!("{moved} (line F{}{net}), and {why}", line.place)
 }
 

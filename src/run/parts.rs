@@ -358,7 +358,8 @@ impl Feeder<'_> {
         self.position = self.position.saturating_add(1);
         let sum = self.sums.entry(line.currency).or_default();
         sum.0 = sum.0.saturating_add(1);
-        sum.1 = sum.1.saturating_add(line.minor.map_or(0, |minor| line.direction.signed(minor)));
+        let way = line.booked_way();
+        sum.1 = sum.1.saturating_add(line.minor.map_or(0, |minor| way.signed(minor)));
         let entry = self.entry.as_ref();
         let status = entry.map_or(EntryStatus::Booked, |entry| entry.status);
         let own = |pick: fn(&Entry) -> Option<&String>| entry.and_then(pick).cloned();

@@ -199,7 +199,7 @@ impl Preview {
     fn line(&mut self, line: &NewLine) {
         self.lines = self.lines.saturating_add(1);
         let (credit, debit) = self.sums.entry(line.currency).or_default();
-        let side = if line.direction == Direction::Credit { credit } else { debit };
+        let side = if line.booked_way() == Direction::Credit { credit } else { debit };
         *side = side.saturating_add(line.minor.unwrap_or_default().into());
     }
 }

@@ -11,8 +11,11 @@
 //! footer sums up must come to nothing, as where PayPal converted it all.
 //!
 //! The detail report says of each row what became of it: a payment or refund that was reversed (V)
-//! came back, and is told with its money the other way. Another row takes it back, too, in this or
-//! in another file.
+//! came back. Its entry and its sums are the file's own, as the footers count them; its line is
+//! told the way that the money went back ([`booked_way`]), since it settles nothing. Another row
+//! takes the money back, in this or in another file.
+//!
+//! [`booked_way`]: crate::model::settlement::booked_way
 //!
 //! What the specification says of currencies without decimals can be read two ways (a hundred times
 //! apart), so a file that moves JPY, HUF or TWD is only read where its amounts show which.
@@ -22,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::model::money::Currency;
 use crate::model::settlement::{
     Control, Direction, EntryStatus, Finality, Found, Line, LineKind, Problem, Severity,
-    StatementEnd, TagKind, Tie,
+    StatementEnd, TagKind, Tie, UNDONE,
 };
 use crate::settlement::Parse;
 use crate::settlement::amount::{minor, shown};
@@ -43,9 +46,6 @@ const NEEDED: &[&str] = &[
     "gross transaction amount",
     "gross transaction currency",
 ];
-
-/// The status of what was done, and reversed later.
-const REVERSED: &str = "V";
 
 /// Where CH stands, at the latest.
 const HEAD_ROWS: usize = 20;
@@ -259,14 +259,13 @@ impl PayPal {
         };
         let kind = kinds::paypal(row.maybe(columns.event), direction);
         let came_back = matches!(kind, LineKind::Payment | LineKind::Refund)
-            && row.maybe(columns.status).eq_ignore_ascii_case(REVERSED);
-        let way = if came_back { other_way(direction) } else { direction };
-        let signed = match way {
+            && row.maybe(columns.status).eq_ignore_ascii_case(UNDONE);
+        let signed = match direction {
             Direction::Credit => gross_minor,
             Direction::Debit => gross_minor.saturating_neg(),
         };
         let (mut entry, mut line) = out.entry(row, signed, gross_currency);
-        entry.direction = way;
+        entry.direction = direction;
         entry.type_code = some(row.maybe(columns.event));
         line.kind = if came_back { LineKind::Return } else { kind };
         entry.reversal = is_reversal(row.maybe(columns.event));
@@ -278,7 +277,7 @@ impl PayPal {
         entry.booked_on = day(booked, Order::Unknown);
         line.gross = money(signed, gross_currency);
         if let Some((side, minor, currency)) = fee {
-            let is_taken = (side == Direction::Debit) != came_back;
+            let is_taken = side == Direction::Debit;
             let taken = if is_taken { minor } else { minor.saturating_neg() };
             line.fee = money(taken, currency);
             let net = signed.checked_sub(taken).filter(|_| currency == gross_currency);
@@ -287,9 +286,9 @@ impl PayPal {
         tags(row, columns, &mut line);
         if came_back {
             line.original_reference = some(transaction);
-            line.return_reason = some(REVERSED);
+            line.return_reason = some(UNDONE);
         }
-        out.tell(entry, line);
+        out.tell_the_way(entry, line, if came_back { direction.opposite() } else { direction });
         for (sides, part) in [(true, gross), (false, fee)] {
             let Some((direction, minor, currency)) = part else { continue };
             self.add(sides, direction, minor, currency);
@@ -507,13 +506,6 @@ fn tags(row: &Row<'_>, columns: &Columns, line: &mut Line) {
     line.psp_reference = some(row.maybe(columns.transaction));
     if row.maybe(columns.reference_kind) == "TXN" {
         line.original_reference = some(row.maybe(columns.reference));
-    }
-}
-
-fn other_way(direction: Direction) -> Direction {
-    match direction {
-        Direction::Credit => Direction::Debit,
-        Direction::Debit => Direction::Credit,
     }
 }
 

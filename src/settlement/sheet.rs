@@ -678,8 +678,14 @@ impl Out {
     }
 
     /// Tells an entry and its line; what the entry says of kind and day holds for the line.
-    pub fn tell(&mut self, entry: Entry, mut line: Line) {
-        line.direction = entry.direction;
+    pub fn tell(&mut self, entry: Entry, line: Line) {
+        let way = entry.direction;
+        self.tell_the_way(entry, line, way);
+    }
+
+    /// The same, of a line that went another way than its entry is booked.
+    pub fn tell_the_way(&mut self, entry: Entry, mut line: Line, way: Direction) {
+        line.direction = way;
         line.reversal = entry.reversal;
         line.booked_on = line.booked_on.or(entry.booked_on);
         if line.type_code.is_none() {

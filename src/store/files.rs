@@ -13,7 +13,7 @@ use crate::model::count::counted;
 use crate::model::money::{Currency, Money};
 use crate::model::reason::Reason;
 use crate::model::settlement::{
-    Direction, EntryStatus, Finality, LineKind, Problem, Severity, Tag, TagKind,
+    Direction, EntryStatus, Finality, LineKind, Problem, Severity, Tag, TagKind, booked_way,
 };
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
@@ -1328,7 +1328,46 @@ pub(in crate::store) enum PartsEnd {
     Dropped,
 }
 
+/// Whether the file of a line `l` books its money the other way, as [`booked_way`] says.
+const IS_UNDONE: &str = "coalesce(l.kind = 'return' and l.return_reason = 'V' \
+     and l.psp_reference = l.original, 1 = 0)";
+
+/// What a line `l` moved as its file books it, + being money in.
+pub(in crate::store) fn booked_minor() -> String {
+    format!(
+        "(case when (l.direction = 'credit') = {IS_UNDONE} then -l.amount_minor \
+         else l.amount_minor end)"
+    )
+}
+
+/// The direction of a line `l` as its file books it.
+pub(in crate::store) fn booked_way_sql() -> String {
+    format!("(case when (l.direction = 'credit') = {IS_UNDONE} then 'debit' else 'credit' end)")
+}
+
+impl StoredLine {
+    /// The direction in which its file books its money, as reports have it: [`booked_way`].
+    pub fn booked_way(&self) -> Direction {
+        let names = (self.psp_reference.as_deref(), self.original.as_deref());
+        booked_way((self.kind, self.direction), self.return_reason.as_deref(), names)
+    }
+}
+
+impl OpenLine {
+    /// The direction in which its file books its money, as reports have it: [`booked_way`].
+    pub fn booked_way(&self) -> Direction {
+        let names = (self.psp_reference.as_deref(), self.original.as_deref());
+        booked_way((self.kind, self.direction), self.return_reason.as_deref(), names)
+    }
+}
+
 impl NewLine {
+    /// The direction in which its file books its money, as reports have it: [`booked_way`].
+    pub fn booked_way(&self) -> Direction {
+        let names = (self.psp_reference.as_deref(), self.original.as_deref());
+        booked_way((self.kind, self.direction), self.return_reason.as_deref(), names)
+    }
+
     /// Where it stands before any row was looked for.
     pub(in crate::store) fn state(&self) -> LineState {
         let is_open = self.decides || self.kind == LineKind::Attempt;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
-use crate::store::files::StoredLine;
+use crate::store::files::{StoredLine, booked_minor};
 
 /// What stands for a mapped table where a line is a payout's.
 pub const TABLE: &str = "tieout_payouts";
@@ -415,16 +415,15 @@ pub(in crate::store) fn stood_sql(until: &str) -> String {
 /// The sums in SQL, in the order of [`Sums`], of lines `l` of files `f`. An amount that a fee was
 /// taken from is told before it and with the fee; `{sum}` makes a sum of what stands in it.
 pub(in crate::store) fn sums_sql(sum: impl Fn(&str) -> String) -> String {
-    const MOVED: &str =
-        "(case l.direction when 'credit' then l.amount_minor else -l.amount_minor end)";
     const FEE: &str =
         "(case when l.fee_currency = l.currency then coalesce(l.fee_minor, 0) else 0 end)";
+    let moved = booked_minor();
     let of = |kinds: &str, what: &str| {
         sum(&format!("case when l.kind in ({kinds}) then {what} else 0 end"))
     };
-    let before = format!("{MOVED} + {FEE}");
+    let before = format!("{moved} + {FEE}");
     let taken = format!(
-        "case when l.kind = 'fee' then {MOVED} when {OWN} then 0 \
+        "case when l.kind = 'fee' then {moved} when {OWN} then 0 \
          else -{FEE} end"
     );
     let adjusted = format!(
@@ -439,7 +438,7 @@ pub(in crate::store) fn sums_sql(sum: impl Fn(&str) -> String) -> String {
         of("'chargeback', 'chargeback_reversed'", &before),
         sum(&adjusted),
         format!("count(case when {OWN} then 1 end)"),
-        sum(&format!("case when {OWN} then {MOVED} else 0 end")),
+        sum(&format!("case when {OWN} then {moved} else 0 end")),
     ]
     .join(", ")
 }

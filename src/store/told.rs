@@ -619,7 +619,7 @@ pub(in crate::store) fn reversed(dialect: &Dialect) -> String {
          and m.kind = 'return' and m.state = 'open' and m.decides \
          and l.direction = m.direction and l.currency = m.currency \
          and l.amount_minor = m.amount_minor \
-         and coalesce(l.fee_minor, 0) = coalesce(m.fee_minor, 0) \
+         and coalesce(l.fee_minor, 0) = -coalesce(m.fee_minor, 0) \
          and ({own_says} and {other_did} or {own_did} and {other_says} and l.file_id <> $1) \
          group by m.position having count(*) = 1) {NOTE}"
     )

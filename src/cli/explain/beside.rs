@@ -37,7 +37,7 @@ pub(super) async fn lines(
 /// What a line is, and in which file.
 fn words(line: &StoredLine, why: &str) -> String {
     let money = line.amount.map_or_else(|| "no amount".to_owned(), |money| money.to_string());
-    let way = match line.direction {
+    let way = match line.booked_way() {
         Direction::Credit => "in",
         Direction::Debit => "out",
     };

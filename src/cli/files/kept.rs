@@ -325,7 +325,7 @@ pub(super) fn line_row(stored: &StoredLine) -> String {
     format!(
         "{:>9}  {:<6} {amount:>14} {}  {}  {}",
         stored.place.to_string(),
-        stored.direction.as_str(),
+        stored.booked_way().as_str(),
         stored.currency,
         stored.tag.as_deref().unwrap_or("-"),
         row,
@@ -398,7 +398,7 @@ pub(in crate::cli) fn line_body(stored: &StoredLine) -> Value {
         "statement": stored.statement,
         "file_line": stored.file_line,
         "kind": stored.kind.as_str(),
-        "direction": stored.direction.as_str(),
+        "direction": stored.booked_way().as_str(),
         "currency": stored.currency.code(),
         "amount_minor": stored.amount.map(|amount| amount.minor),
         "status": stored.status.as_str(),

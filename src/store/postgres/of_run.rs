@@ -5,7 +5,7 @@ use sqlx::postgres::{PgPool, PgRow};
 use crate::model::money::Money;
 use crate::store::error::StoreError;
 use crate::store::files::{
-    FILE, FileOfRun, LINE, LineBucket, LineOfRun, LinePlace, LineTally, LinesOfRun,
+    FILE, FileOfRun, LINE, LineBucket, LineOfRun, LinePlace, LineTally, LinesOfRun, booked_minor,
 };
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::lines::{line_of, money};
@@ -104,9 +104,9 @@ fn tally_sql(run: &str, file: &str) -> String {
         "select l.currency, case when l.run_id = {run} then 'matched' \
          when l.seen_run = {run} then 'noted' \
          when l.kind in ('fee', 'payout', 'attempt') then 'no_row' else 'elsewhere' end as bucket, \
-         count(*), coalesce(sum(case l.direction when 'credit' then l.amount_minor \
-         else -l.amount_minor end), 0)::text \
-         from tieout_lines l where l.file_id = {file} group by 1, 2 order by 1, 2"
+         count(*), coalesce(sum({}), 0)::text \
+         from tieout_lines l where l.file_id = {file} group by 1, 2 order by 1, 2",
+        booked_minor()
     )
 }
 

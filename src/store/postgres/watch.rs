@@ -1,11 +1,13 @@
 //! What monitoring asks and remembers. See `store::watch`.
 
-use sqlx::postgres::{PgConnection, PgPool};
+use sqlx::postgres::{PgConnection, PgPool, PgRow};
 
 use crate::model::reason::PAID_BESIDE;
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
+use crate::store::files::booked_way_sql;
 use crate::store::postgres::errors::failed;
+use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::postgres::transactions::begin;
 use crate::store::records::Waiting;
 use crate::store::watch::{
@@ -88,14 +90,18 @@ pub(super) async fn files(pool: &PgPool) -> Result<FileFigures, StoreError> {
     .await
     .map_err(failed(COUNTING))?;
     // By the index of open lines, of which there are few.
-    let unmatched: Vec<(String, String, i64)> = sqlx::query_as(
-        "select direction, currency, \
-         least(coalesce(sum(amount_minor), 0), 9223372036854775807)::bigint \
-         from tieout_lines where state = 'open' and decides group by 1, 2 order by 1, 2",
-    )
-    .fetch_all(pool)
-    .await
-    .map_err(failed(COUNTING))?;
+    let sql = Sql::new(format!(
+        "select {}, l.currency, \
+         least(coalesce(sum(l.amount_minor), 0), 9223372036854775807)::bigint \
+         from tieout_lines l where l.state = 'open' and l.decides group by 1, 2 order by 1, 2",
+        booked_way_sql()
+    ));
+    let figure = |row: &PgRow| {
+        let cells = Cells::new(row, COUNTING);
+        Ok((cells.text(0)?, cells.text(1)?, cells.big(2)?))
+    };
+    let mut connection = pool.acquire().await.map_err(failed(COUNTING))?;
+    let unmatched = sql.fetch_each(&mut connection, COUNTING, figure).await?;
     Ok(FileFigures { newest, unmatched })
 }
 

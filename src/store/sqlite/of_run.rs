@@ -5,7 +5,7 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use crate::model::money::Money;
 use crate::store::error::StoreError;
 use crate::store::files::{
-    FILE, FileOfRun, LINE, LineBucket, LineOfRun, LinePlace, LineTally, LinesOfRun,
+    FILE, FileOfRun, LINE, LineBucket, LineOfRun, LinePlace, LineTally, LinesOfRun, booked_minor,
 };
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::lines::{line_of, money};
@@ -77,11 +77,12 @@ pub(super) async fn files(
     let query = rendered(&sql).bind(run_id.to_owned()).bind(after).bind(limit);
     let rows = fetch(connection, READING, query).await?;
     let mut files = Vec::with_capacity(rows.len());
+    let tallies = tallies();
     for row in &rows {
         let cells = Cells::new(row, READING);
         let at = |more: usize| AFTER_FILE.saturating_add(more);
         let file = file_of(row)?;
-        let query = sqlx::query(TALLIES).bind(run_id.to_owned()).bind(file.id);
+        let query = rendered(&tallies).bind(run_id.to_owned()).bind(file.id);
         let found = fetch(connection, READING, query).await?;
         files.push(FileOfRun {
             file,
@@ -96,12 +97,18 @@ pub(super) async fn files(
 }
 
 /// Nothing of it changes once the run has ended: whose a line is beyond that, is elsewhere.
-const TALLIES: &str = "select currency, bucket, count(*), \
-     coalesce(sum(minor / 1000000000), 0), coalesce(sum(minor % 1000000000), 0) from (\
-     select l.currency, case when l.run_id = ?1 then 'matched' when l.seen_run = ?1 then 'noted' \
-     when l.kind in ('fee', 'payout', 'attempt') then 'no_row' else 'elsewhere' end as bucket, \
-     case l.direction when 'credit' then l.amount_minor else -l.amount_minor end as minor \
-     from tieout_lines l where l.file_id = ?2) group by currency, bucket order by currency, bucket";
+fn tallies() -> String {
+    format!(
+        "select currency, bucket, count(*), \
+         coalesce(sum(minor / 1000000000), 0), coalesce(sum(minor % 1000000000), 0) from (\
+         select l.currency, case when l.run_id = ?1 then 'matched' \
+         when l.seen_run = ?1 then 'noted' \
+         when l.kind in ('fee', 'payout', 'attempt') then 'no_row' else 'elsewhere' end as bucket, \
+         {} as minor from tieout_lines l where l.file_id = ?2) \
+         group by currency, bucket order by currency, bucket",
+        booked_minor()
+    )
+}
 
 fn tally_of(row: &SqliteRow) -> Result<LineTally, StoreError> {
     let cells = Cells::new(row, READING);

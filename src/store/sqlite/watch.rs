@@ -5,9 +5,10 @@ use sqlx::sqlite::SqliteConnection;
 use crate::model::reason::PAID_BESIDE;
 use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
+use crate::store::files::booked_way_sql;
 use crate::store::records::Waiting;
 use crate::store::sqlite::cells::Cells;
-use crate::store::sqlite::sql::{execute, fetch, json_set};
+use crate::store::sqlite::sql::{execute, fetch, json_set, rendered};
 use crate::store::watch::{
     Alert, AlertAsk, CaseLine, Change, FileFigures, Mark, StoredAlert, StuckLine, Turn, turns,
 };
@@ -105,11 +106,13 @@ pub(super) async fn files(connection: &mut SqliteConnection) -> Result<FileFigur
     });
     let newest = newest.collect::<Result<_, StoreError>>()?;
     // A sum beyond 64 bits would be an error.
-    let query = sqlx::query(
-        "select direction, currency, cast(min(total(amount_minor), 9e18) as integer) \
-         from tieout_lines where state = 'open' and decides = 1 group by 1, 2 order by 1, 2",
+    let sql = format!(
+        "select {}, l.currency, cast(min(total(l.amount_minor), 9e18) as integer) \
+         from tieout_lines l where l.state = 'open' and l.decides = 1 \
+         group by 1, 2 order by 1, 2",
+        booked_way_sql()
     );
-    let rows = fetch(connection, COUNTING, query).await?;
+    let rows = fetch(connection, COUNTING, rendered(&sql)).await?;
     let unmatched = rows.iter().map(|row| {
         let cells = Cells::new(row, COUNTING);
         Ok((cells.text(0)?, cells.text(1)?, cells.int(2)?))
