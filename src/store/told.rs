@@ -371,13 +371,8 @@ const DAY: &str = "coalesce(l.booked_on, case when s.from_on = s.to_on then s.to
 const BOTH: &str = "both_sides as (select 0 as side, m.* from mine m \
      union all select 1, e.* from elder e)";
 
-/// Notes which line counts in place of each of `pick`.
+/// Notes which line counts in place of each of `pick`, but of none that a row has meanwhile.
 const NOTE: &str = "update tieout_lines as l set decides = (1 = 0), state = 'excluded', \
-     reason = 'told_before', of_file = p.by_file, of_position = p.by_position from pick p \
-     where l.file_id = $1 and l.position = p.position";
-
-/// As [`NOTE`], of lines of any file: nothing that a row has meanwhile.
-const NOTE_ANY: &str = "update tieout_lines as l set decides = (1 = 0), state = 'excluded', \
      reason = 'told_before', of_file = p.by_file, of_position = p.by_position from pick p \
      where l.file_id = p.file_id and l.position = p.position and l.state <> 'matched'";
 
@@ -528,8 +523,52 @@ pub(in crate::store) fn by_bank(dialect: &Dialect, refs: Refs) -> String {
     let (seen, picks) = (seen(), picks());
     format!(
         "with {sides}, mine as materialized ({mine}), elder as materialized ({elder}), \
-         {BOTH}, seen as ({seen}), pick as ({picks}) {NOTE_ANY}"
+         {BOTH}, seen as ({seen}), pick as ({picks}) {NOTE}"
     )
+}
+
+/// Of the lines of both sides as [`by_psp`] has `seen` them: which are told before, and by which.
+/// The line that has the tag counts, where the other one has none and no row has it yet: a report
+/// that was asked for once more, with the column of the order, tells the row whose payment it is.
+/// One that has other money counts nowhere: its file is for a person.
+fn psp_picks() -> String {
+    let is_named = |of: &str| {
+        format!(
+            "(x.tag is not null and x.{of}_tag is null and x.{of}_state = 'open' \
+             and x.direction = x.{of}_direction and x.currency = x.{of}_currency \
+             and x.amount_minor = x.{of}_minor and x.fee_minor = x.{of}_fee)"
+        )
+    };
+    let pick = |of: &str, from: &str| {
+        let named = is_named(of);
+        format!(
+            "select x.file_id, x.position, x.{of}_file as by_file, x.{of}_position as by_position \
+             from seen x where {from} and not coalesce({named}, 1 = 0) \
+             union all select x.{of}_file, x.{of}_position, x.file_id, x.position \
+             from seen x where {from} and {named}"
+        )
+    };
+    let one = pick("one", "x.side = 0 and x.one_side = 1");
+    let sole =
+        "x.side = 0 and x.one_side = 0 and x.sole is not null and x.sole_side = 1".to_owned();
+    format!("{one} union all {}", pick("sole", &sole))
+}
+
+/// What is read of the first line of a window of [`by_psp`], under names that begin with `of`.
+fn first_of(of: &str, window: &str) -> String {
+    [
+        ("side", "side"),
+        ("file_id", "file"),
+        ("position", "position"),
+        ("tag", "tag"),
+        ("state", "state"),
+        ("direction", "direction"),
+        ("currency", "currency"),
+        ("amount_minor", "minor"),
+        ("fee_minor", "fee"),
+    ]
+    .map(|(column, name)| format!("first_value(b.{column}) over {window} as {of}_{name}"))
+    .join(", ")
 }
 
 /// Marks the lines of a PSP's file $1 that other reports of the same kind told.
@@ -544,7 +583,9 @@ pub(in crate::store) fn by_psp(dialect: &Dialect) -> String {
              x.type_code, x.kind, x.direction, x.currency, x.amount_minor, x.day, x.batch \
              order by x.file_id, x.position) as n from (\
              select l.file_id, l.position, s.bank_account, l.psp_reference, l.type_code, l.kind, \
-             l.direction, l.currency, l.amount_minor, coalesce({transaction}, {other}, '') as id, \
+             l.direction, l.currency, l.amount_minor, l.tag, l.state, \
+             case when f.format = 'braintree' then 0 else coalesce(l.fee_minor, 0) end \
+             as fee_minor, coalesce({transaction}, {other}, '') as id, \
              case when {transaction} is null and f.format <> 'braintree' then l.booked_on end \
              as day, case f.format when 'stripe' then {transaction} \
              when 'braintree' then l.psp_reference || ' ' || coalesce(l.type_code, '') \
@@ -573,28 +614,24 @@ pub(in crate::store) fn by_psp(dialect: &Dialect) -> String {
              and f.version = (select o.version from tieout_files o where o.id = $1)"
         ),
     );
+    let (of_one, of_sole) = (first_of("one", "one"), first_of("sole", "alone"));
+    let picks = psp_picks();
     format!(
         "with {hit}, mine as materialized ({mine}), elder as materialized ({elder}), \
-         {BOTH}, seen as (select b.side, b.position, b.sole, \
-         first_value(b.side) over one as one_side, first_value(b.file_id) over one as by_file, \
-         first_value(b.position) over one as by_position, \
-         first_value(b.side) over alone as sole_side, \
-         first_value(b.file_id) over alone as sole_file, \
-         first_value(b.position) over alone as sole_position from both_sides b \
+         {BOTH}, seen as (select b.*, {of_one}, {of_sole} from both_sides b \
          window one as (partition by b.bank_account, b.psp_reference, b.id, b.type_code, b.kind, \
          b.direction, b.currency, b.amount_minor, b.day, b.batch, b.n \
          order by b.side desc, b.file_id, b.position), \
          alone as (partition by b.bank_account, b.sole order by b.side desc, b.file_id, \
          b.position)), \
-         pick as (select x.position, x.by_file, x.by_position from seen x \
-         where x.side = 0 and x.one_side = 1 \
-         union all select x.position, x.sole_file, x.sole_position from seen x \
-         where x.side = 0 and x.one_side = 0 and x.sole is not null and x.sole_side = 1) {NOTE}"
+         pick as ({picks}) {NOTE}"
     )
 }
 
 /// Marks, of a payment of PayPal's that says of itself that it was reversed and of the row by which
 /// it was, the one that came later as told before: it is one movement. In one file the row counts.
+/// But where one of the two has no tag, and no row has it meanwhile, the one with the tag counts:
+/// by the other nobody finds the row that stores no id.
 pub(in crate::store) fn reversed(dialect: &Dialect) -> String {
     let Dialect { join, near, .. } = dialect;
     let says = |line: &str| {
@@ -609,8 +646,9 @@ pub(in crate::store) fn reversed(dialect: &Dialect) -> String {
     let (own_says, own_did) = (says("m"), did("m", "l"));
     let (other_says, other_did) = (says("l"), did("l", "m"));
     format!(
-        "with {near}, pick as (select m.position, min(l.file_id) as by_file, \
-         min(l.position) as by_position from near n \
+        "with {near}, pair as (select m.file_id, m.position, min(l.file_id) as of_file, \
+         min(l.position) as of_position, min(case when m.tag is not null and l.tag is null \
+         and l.state = 'open' then 1 else 0 end) as is_named from near n \
          {join} tieout_lines m on m.file_id = $1 and m.position = n.own \
          {join} tieout_lines l on l.file_id = n.file_id and l.position = n.position \
          {join} tieout_files f on f.id = l.file_id \
@@ -621,7 +659,11 @@ pub(in crate::store) fn reversed(dialect: &Dialect) -> String {
          and l.amount_minor = m.amount_minor \
          and coalesce(l.fee_minor, 0) = -coalesce(m.fee_minor, 0) \
          and ({own_says} and {other_did} or {own_did} and {other_says} and l.file_id <> $1) \
-         group by m.position having count(*) = 1) {NOTE}"
+         group by m.file_id, m.position having count(*) = 1), \
+         pick as (select p.file_id, p.position, p.of_file as by_file, \
+         p.of_position as by_position from pair p where p.is_named = 0 \
+         union all select p.of_file, p.of_position, p.file_id, p.position \
+         from pair p where p.is_named = 1) {NOTE}"
     )
 }
 
