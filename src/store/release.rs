@@ -126,14 +126,25 @@ pub(in crate::store) struct Dialect {
 
 /// The tables `old` and `new` of a statement: its file, its number and the id by which its issues
 /// are known ([`crate::store::pages`]) are the parameters 1 to 3. Both have file_id, position, k
-/// (what the line says) and n (which of several that say the same).
+/// (what the line says) and n (which of several that say the same). Rows of a file of rows are the
+/// same whose text is, whatever was read from it; what has no such partner goes by what was read.
 pub(in crate::store) fn issues(dialect: &Dialect) -> String {
     let Dialect { array, as_text, is } = dialect;
     let key = format!("{array}({SAME}){as_text}");
     let lines = |from: &str| {
         format!(
-            "select l.file_id, l.position, {key} as k, row_number() over (partition by {key} \
-             order by l.file_id, l.position) as n from tieout_lines l {from}"
+            "select x.*, row_number() over (partition by x.text order by x.file_id, x.position) \
+             as nth from (select l.file_id, l.position, {key} as said, \
+             case when l.raw <> '' and not {TAKES_PLACE} then l.raw end as text \
+             from tieout_lines l {from}) x"
+        )
+    };
+    let keyed = |side: &str, other: &str| {
+        format!(
+            "select x.file_id, x.position, x.k, row_number() over (partition by x.k \
+             order by x.file_id, x.position) as n from (select o.file_id, o.position, \
+             case when p.nth is null then 'said ' || o.said else 'text ' || o.text end as k \
+             from {side} o left join {other} p on p.text = o.text and p.nth = o.nth) x"
         )
     };
     let old = lines(
@@ -142,8 +153,11 @@ pub(in crate::store) fn issues(dialect: &Dialect) -> String {
          and not (l.state = 'excluded' and coalesce(l.reason, '') = 'statement_corrected')",
     );
     let new = lines("where l.file_id = $1 and l.statement = $2");
+    let (old_keyed, new_keyed) = (keyed("old_lines", "new_lines"), keyed("new_lines", "old_lines"));
     format!(
-        "with same as (select o.file_id, o.number {}), old as ({old}), new as ({new})",
+        "with same as (select o.file_id, o.number {}), \
+         old_lines as materialized ({old}), new_lines as materialized ({new}), \
+         old as ({old_keyed}), new as ({new_keyed})",
         same(is)
     )
 }

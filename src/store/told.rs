@@ -796,9 +796,13 @@ pub(in crate::store) fn may_overlap(ended: &Ended) -> bool {
 
 /// The days of live statements of files of rows that the statement $2 of the file $1 holds whole:
 /// file, number, name, day. $3 to $7 are its account, bank account, currency, first and last day.
+/// Rows are the same whose text is, whatever the configuration of the day read from it: another
+/// pattern or column makes no other booking of them. Where no text was kept, what was read is held
+/// against each other.
 pub(in crate::store) fn overlaps(dialect: &Dialect) -> String {
     let Dialect { array, as_text, day, .. } = dialect;
-    let key = format!("{array}({SAME}, l.raw){as_text}");
+    let key =
+        format!("case when l.raw <> '' then l.raw else {array}(l.booked_on, {SAME}){as_text} end");
     format!(
         "with rivals as materialized (select o.file_id, o.number, f.name \
          from tieout_statements o join tieout_files f on f.id = o.file_id \
@@ -808,17 +812,17 @@ pub(in crate::store) fn overlaps(dialect: &Dialect) -> String {
          and f.format in ('table', 'bank_csv') and o.file_id <> $1 \
          and exists (select 1 from tieout_files g where g.id = $1 \
          and g.format in ('table', 'bank_csv'))), \
-         own as materialized (select l.booked_on as day, {key} as k, count(*) as c \
+         own as materialized (select {key} as k, count(distinct l.file_line) as c \
          from tieout_lines l where exists (select 1 from rivals) and l.file_id = $1 \
-         and l.statement = $2 and l.booked_on is not null group by 1, 2), \
+         and l.statement = $2 and l.booked_on is not null group by 1), \
          told as (select o.file_id, o.number, o.name, l.booked_on as day, {key} as k, \
-         count(*) as c from rivals o \
+         count(distinct l.file_line) as c from rivals o \
          join tieout_lines l on l.file_id = o.file_id and l.statement = o.number \
          where l.booked_on is not null and l.state <> 'superseded' \
          and coalesce(l.reason, '') not in ('statement_corrected', 'told_before') \
          group by 1, 2, 3, 4, 5) \
          select t.file_id, t.number, t.name, {day} from told t \
-         left join own on own.day = t.day and own.k = t.k \
+         left join own on own.k = t.k \
          group by t.file_id, t.number, t.name, t.day \
          having min(case when coalesce(own.c, 0) >= t.c then 1 else 0 end) = 1 \
          order by t.file_id, t.number, t.day"
