@@ -527,6 +527,15 @@ pub(in crate::store) fn by_bank(dialect: &Dialect, refs: Refs) -> String {
     )
 }
 
+/// The tag of a line, unless it is one of the PSP's own ids, which stands for a tag where the
+/// report has no other: `ids` besides the two that have columns of their own.
+fn merchants_tag(line: &str, ids: &[String]) -> String {
+    let own = [format!("{line}.psp_reference"), format!("{line}.original")];
+    let is_id = own.iter().chain(ids).map(|id| format!("{line}.tag = coalesce({id}, '')"));
+    let is_id = is_id.collect::<Vec<_>>().join(" or ");
+    format!("(case when {is_id} then null else {line}.tag end)")
+}
+
 /// Of the lines of both sides as [`by_psp`] has `seen` them: which are told before, and by which.
 /// The line that has the tag counts, where the other one has none and no row has it yet: a report
 /// that was asked for once more, with the column of the order, tells the row whose payment it is.
@@ -576,6 +585,9 @@ pub(in crate::store) fn by_psp(dialect: &Dialect) -> String {
     let Dialect { join, hit, .. } = dialect;
     let transaction = (dialect.first)("'transaction_id'");
     let other = (dialect.first)("'refund_id', 'dispute_id'");
+    let ids = ["payment_id", "charge_id", "transaction_id", "refund_id", "dispute_id"];
+    let ids = ids.map(|kind| (dialect.first)(&format!("'{kind}'")));
+    let tag = merchants_tag("l", &ids);
     let row = "' ' || coalesce(l.type_code, '') || ' ' || l.direction || ' ' || l.currency";
     let lines = |from: &str, condition: &str| {
         format!(
@@ -583,7 +595,7 @@ pub(in crate::store) fn by_psp(dialect: &Dialect) -> String {
              x.type_code, x.kind, x.direction, x.currency, x.amount_minor, x.day, x.batch \
              order by x.file_id, x.position) as n from (\
              select l.file_id, l.position, s.bank_account, l.psp_reference, l.type_code, l.kind, \
-             l.direction, l.currency, l.amount_minor, l.tag, l.state, \
+             l.direction, l.currency, l.amount_minor, {tag} as tag, l.state, \
              case when f.format = 'braintree' then 0 else coalesce(l.fee_minor, 0) end \
              as fee_minor, coalesce({transaction}, {other}, '') as id, \
              case when {transaction} is null and f.format <> 'braintree' then l.booked_on end \
@@ -643,12 +655,13 @@ pub(in crate::store) fn reversed(dialect: &Dialect) -> String {
              and {line}.psp_reference <> {line}.original"
         )
     };
+    let (own_tag, other_tag) = (merchants_tag("m", &[]), merchants_tag("l", &[]));
     let (own_says, own_did) = (says("m"), did("m", "l"));
     let (other_says, other_did) = (says("l"), did("l", "m"));
     format!(
         "with {near}, pair as (select m.file_id, m.position, min(l.file_id) as of_file, \
-         min(l.position) as of_position, min(case when m.tag is not null and l.tag is null \
-         and l.state = 'open' then 1 else 0 end) as is_named from near n \
+         min(l.position) as of_position, min(case when {own_tag} is not null \
+         and {other_tag} is null and l.state = 'open' then 1 else 0 end) as is_named from near n \
          {join} tieout_lines m on m.file_id = $1 and m.position = n.own \
          {join} tieout_lines l on l.file_id = n.file_id and l.position = n.position \
          {join} tieout_files f on f.id = l.file_id \
@@ -670,6 +683,7 @@ pub(in crate::store) fn reversed(dialect: &Dialect) -> String {
 /// Lines of the file $1 that another one told under the same id, and with other money: where they
 /// stand, and what each of the two says. What Braintree settled in another currency than it was
 /// sold in is told in that one only once it was paid out, and its fees are estimated before.
+/// [`reversed`] pairs rows of two ids, each with the fee as its own side has it.
 pub(in crate::store) fn otherwise() -> String {
     format!(
         "select l.file_line, b.file_id, b.file_line, l.currency, \
@@ -680,6 +694,7 @@ pub(in crate::store) fn otherwise() -> String {
          join tieout_files f on f.id = l.file_id \
          where l.file_id = $1 and l.state = 'excluded' and l.reason = 'told_before' \
          and f.format in ('stripe', 'braintree', 'paypal_stl', 'paypal_trr') \
+         and not (f.format = 'paypal_trr' and coalesce(l.psp_reference <> b.psp_reference, 1 = 0)) \
          and case when f.format = 'braintree' \
          then l.currency = b.currency and l.amount_minor <> b.amount_minor \
          else l.currency <> b.currency or l.direction <> b.direction \
