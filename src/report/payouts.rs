@@ -30,8 +30,8 @@ pub fn beside<'a>(payout: &Payout, found: &'a [Booking], until: Instant) -> Opti
     }
     let mut open = found.iter().filter(|one| !is_matched(one)).map(|one| &one.line);
     let line = open.next()?;
-    let is_same = line.currency.code() == payout.key.currency && signed(line) == payout.net();
-    let is_its = is_same && payout.adds_up() && open.next().is_none();
+    let is_own = line.currency.code() == payout.key.currency;
+    let is_its = is_own && payout.booked_as() == Some(signed(line)) && open.next().is_none();
     (!is_its).then_some(line)
 }
 
@@ -86,7 +86,7 @@ pub fn cells(
     for minor in [payout.gross, payout.fees, payout.refunds, payout.chargebacks, payout.adjustments]
     {
         // Of a payout that is only listed nobody says what it is made of.
-        put(Some(minor).filter(|_| payout.declared.is_none()));
+        put(Some(minor).filter(|_| !payout.is_only_listed()));
     }
     put(Some(net));
     put(payout.paid);

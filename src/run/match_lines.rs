@@ -989,10 +989,10 @@ async fn booked(
             return Ok(Err(Reason::TagUnusable));
         }
     }
-    let is_same = line.direction.signed(money.minor) == payout.net();
+    let is_same = payout.booked_as() == Some(line.direction.signed(money.minor));
     Ok(match () {
         () if money.currency.code() != key.currency => Err(Reason::CurrencyMismatch),
-        () if !is_same || !payout.adds_up() => Err(Reason::AmountMismatch),
+        () if !is_same => Err(Reason::AmountMismatch),
         () => Ok(payout),
     })
 }

@@ -144,7 +144,7 @@ pub struct Payout {
     pub paid: Option<i128>,
     /// Bank lines that are this payout's already.
     pub booked: i64,
-    /// What a list of payouts says that it is, where no report tells what it is made of.
+    /// What a list of payouts says that it is, where no report tells all that it is made of.
     pub declared: Option<i128>,
 }
 
@@ -153,7 +153,18 @@ impl Payout {
     pub fn net(&self) -> i128 {
         let parts = [self.fees, self.refunds, self.chargebacks, self.adjustments];
         let sum = parts.into_iter().fold(self.gross, i128::saturating_add);
-        self.declared.unwrap_or(sum)
+        self.declared.filter(|_| self.is_only_listed()).unwrap_or(sum)
+    }
+
+    /// Whether nothing tells what it is made of.
+    pub fn is_only_listed(&self) -> bool {
+        self.declared.is_some() && self.lines == 0
+    }
+
+    /// What the bank books of it, where that is known: where its lines may lack some of it, what
+    /// the list of payouts says, as if nothing told of them.
+    pub fn booked_as(&self) -> Option<i128> {
+        self.declared.or_else(|| Some(self.net()).filter(|_| self.adds_up()))
     }
 
     /// Whether it adds up to what the PSP says that it paid out, where it says so.
@@ -268,7 +279,7 @@ impl Sought {
         is_new
     }
 
-    /// Payouts that no file names are told by the file that they were asked of.
+    /// Payouts of which no line counts are told by the file that they were asked of.
     pub(in crate::store) fn begin_at(&mut self, file: i64) {
         for name in self.accounts.keys() {
             self.files.entry(name.clone()).or_insert_with(|| BTreeSet::from([file]));
@@ -371,9 +382,11 @@ fn assembled(told: &[Told]) -> Option<Payout> {
         let list = kinds.iter().find(|((format, _), _)| LISTS.contains(format));
         list.and_then(|((format, _), sums)| sums.paid(format, 0))
     };
-    let declared = if best.is_none() { listed() } else { None };
+    let is_all = best.as_ref().is_some_and(|telling| !PARTIAL.contains(&telling.format));
+    let declared = if is_all { None } else { listed() };
+    let is_told = best.is_some();
     let sums = best.map(|telling| telling.sums).unwrap_or_default();
-    let net = declared.unwrap_or_else(|| sums.net());
+    let net = declared.filter(|_| !is_told).unwrap_or_else(|| sums.net());
     let paids = paids(net);
     let naming = told.iter().filter(|one| one.sums.payouts > 0 && !one.again).map(|one| &one.key);
     let key = naming.min().or_else(|| told.iter().map(|one| &one.key).min())?.clone();
@@ -415,8 +428,12 @@ pub(in crate::store) fn stood_sql(until: &str) -> String {
 /// The sums in SQL, in the order of [`Sums`], of lines `l` of files `f`. An amount that a fee was
 /// taken from is told before it and with the fee; `{sum}` makes a sum of what stands in it.
 pub(in crate::store) fn sums_sql(sum: impl Fn(&str) -> String) -> String {
-    const FEE: &str =
-        "(case when l.fee_currency = l.currency then coalesce(l.fee_minor, 0) else 0 end)";
+    // A report that tells what was paid and what of it is the merchant's tells the fee by both.
+    const FEE: &str = "(case when l.fee_currency = l.currency then coalesce(l.fee_minor, 0) \
+         when l.fee_minor is null and l.gross_currency = l.currency \
+         and l.net_currency = l.currency and l.amount_minor <> 0 \
+         then case l.direction when 'credit' then abs(l.gross_minor) - l.amount_minor \
+         else l.amount_minor - abs(l.gross_minor) end else 0 end)";
     let moved = booked_minor();
     let of = |kinds: &str, what: &str| {
         sum(&format!("case when l.kind in ({kinds}) then {what} else 0 end"))

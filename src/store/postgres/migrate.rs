@@ -37,6 +37,11 @@ pub(super) const MIGRATIONS: &[(i64, &str, &str)] = &[
     (22, "noted", include_str!("../../../migrations/postgres/0022_noted_of_proposals.sql")),
     (23, "rejected", include_str!("../../../migrations/postgres/0023_rejected_by_people.sql")),
     (24, "line cases", include_str!("../../../migrations/postgres/0024_line_cases.sql")),
+    (
+        25,
+        "lines of payouts",
+        include_str!("../../../migrations/postgres/0025_lines_of_payouts.sql"),
+    ),
 ];
 
 /// tieout's tables are brought up to date where they are, be it that another schema comes first by

@@ -136,7 +136,7 @@ async fn told(
     if sought.is_empty() {
         return Ok(Vec::new());
     }
-    let found = naming(connection, file, &sought, until).await?;
+    let found = telling(connection, file, &sought, until).await?;
     sought.add(found);
     sought.begin_at(file);
     // What was told before counts in the file that told it.
@@ -190,8 +190,8 @@ fn places(sql: &mut Sql, sought: &Sought) -> String {
     )
 }
 
-/// The files of the account that name one of these payouts.
-async fn naming(
+/// The files of the account that have a line of one of these payouts, which counts there.
+async fn telling(
     connection: &mut PgConnection,
     file: i64,
     sought: &Sought,
@@ -200,28 +200,15 @@ async fn naming(
     let mut sql = Sql::default();
     let names = names(&mut sql, sought);
     let (own, at) = (sql.bind(file), sql.bind(until));
-    let (stood, named) = (stood_sql(&format!("{at}::timestamptz")), says_which());
     sql.push(&format!(
-        "with {names}, a as materialized (select account from tieout_files where id = {own}), \
-         hit as (select h.file_id, h.position from k cross join a cross join lateral (\
-         select l.file_id, l.position from tieout_lines l \
-         where l.account = a.account and l.tag = k.payout offset 0) h \
-         union select h.file_id, h.position from k cross join a cross join lateral (\
-         select x.file_id, x.position from tieout_line_tags x \
-         where x.account = a.account and x.text = k.payout offset 0) h) \
-         select distinct l.batch, l.currency, l.file_id from hit \
-         join tieout_lines l on l.file_id = hit.file_id and l.position = hit.position \
+        "with {names}, a as materialized (select account from tieout_files where id = {own}) \
+         select distinct l.batch, l.currency, l.file_id from k cross join a \
+         cross join lateral (select l.file_id, l.statement, l.batch, l.currency, l.status, \
+         l.state, l.reason from tieout_lines l where l.account = a.account \
+         and l.batch = k.payout and l.currency = k.currency offset 0) l \
          join tieout_files f on f.id = l.file_id \
-         where {named} and {stood} and coalesce(l.reason, '') <> 'told_before' \
-         and (l.batch, l.currency) in (select k.payout, k.currency from k) \
-         union select l.batch, l.currency, l.file_id from a \
-         join tieout_files f on f.account = a.account \
-         join tieout_statements s on s.file_id = f.id \
-         join tieout_lines l on l.file_id = s.file_id and l.statement = s.number \
-         where {BY_NAME} and f.id in (select n.file_id from tieout_statements n \
-         where n.statement_id in (select k.payout from k) union select hit.file_id from hit) \
-         and (l.batch, l.currency) in (select k.payout, k.currency from k) \
-         and {stood} and coalesce(l.reason, '') <> 'told_before'"
+         where {} and coalesce(l.reason, '') <> 'told_before'",
+        stood_sql(&format!("{at}::timestamptz"))
     ));
     sql.fetch_each(connection, READING, place_of).await
 }

@@ -39,6 +39,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (22, "noted", include_str!("../../../migrations/sqlite/0022_noted_of_proposals.sql")),
     (23, "rejected", include_str!("../../../migrations/sqlite/0023_rejected_by_people.sql")),
     (24, "line cases", include_str!("../../../migrations/sqlite/0024_line_cases.sql")),
+    (25, "lines of payouts", include_str!("../../../migrations/sqlite/0025_lines_of_payouts.sql")),
 ];
 
 fn all() -> Vec<Migration> {

@@ -124,7 +124,7 @@ async fn told(
     if sought.is_empty() {
         return Ok(Vec::new());
     }
-    let found = naming(connection, file, &sought, until).await?;
+    let found = telling(connection, file, &sought, until).await?;
     sought.add(found);
     sought.begin_at(file);
     // What was told before counts in the file that told it.
@@ -151,38 +151,20 @@ async fn told(
     Ok(payouts)
 }
 
-/// The files of the account that name one of these payouts.
-async fn naming(
+/// The files of the account that have a line of one of these payouts, which counts there.
+async fn telling(
     connection: &mut SqliteConnection,
     file: i64,
     sought: &Sought,
     until: Option<Instant>,
 ) -> Result<Vec<(String, String, i64)>, StoreError> {
-    let stood = stood_sql("?3");
-    let hit = "(select l.file_id, l.position from json_each(?1) k \
-         cross join (select account from tieout_files where id = ?2) a \
-         cross join tieout_lines l on l.account = a.account and l.tag = k.value ->> 0 \
-         and l.tag is not null \
-         union select x.file_id, x.position from json_each(?1) k \
-         cross join (select account from tieout_files where id = ?2) a \
-         cross join tieout_line_tags x on x.account = a.account and x.text = k.value ->> 0)";
-    let named = says_which();
     let sql = format!(
-        "select distinct l.batch, l.currency, l.file_id from {hit} h \
-         cross join tieout_lines l on l.file_id = h.file_id and l.position = h.position \
-         cross join tieout_files f on f.id = l.file_id \
-         where {named} and {stood} and coalesce(l.reason, '') <> 'told_before' \
-         and (l.batch, l.currency) in (select k.value ->> 0, k.value ->> 1 from json_each(?1) k) \
-         union select l.batch, l.currency, l.file_id \
-         from (select account from tieout_files where id = ?2) a \
-         cross join tieout_files f on f.account = a.account \
-         cross join tieout_statements s on s.file_id = f.id \
-         cross join tieout_lines l on l.file_id = s.file_id and l.statement = s.number \
-         where {BY_NAME} and f.id in (select n.file_id from tieout_statements n \
-         where n.statement_id in (select k.value ->> 0 from json_each(?1) k) \
-         union select h.file_id from {hit} h) \
-         and (l.batch, l.currency) in (select k.value ->> 0, k.value ->> 1 from json_each(?1) k) \
-         and {stood} and coalesce(l.reason, '') <> 'told_before'"
+        "select distinct l.batch, l.currency, l.file_id \
+         from (select account from tieout_files where id = ?2) a cross join json_each(?1) k \
+         cross join tieout_lines l on l.account = a.account and l.batch = k.value ->> 0 \
+         and l.batch is not null cross join tieout_files f on f.id = l.file_id \
+         where l.currency = k.value ->> 1 and {} and coalesce(l.reason, '') <> 'told_before'",
+        stood_sql("?3")
     );
     let query = rendered(&sql).bind(json_set(&sought.names())).bind(file);
     fetch_each(connection, READING, query.bind(until.map(to_text)), place_of).await

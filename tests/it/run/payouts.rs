@@ -33,6 +33,9 @@ on_both_databases!(
     a_payout_that_the_bank_took_back_is_not_explained,
     what_the_bank_did_to_a_payout_later_is_told,
     a_payout_known_by_a_reference_differs_with_its_line,
+    a_batch_that_several_kinds_of_report_tell_stands_once,
+    what_lacks_some_of_a_listed_payout_differs_and_is_booked,
+    a_released_correction_keeps_the_lines_of_the_first_issue,
 );
 
 pub async fn shop_with_cards_and_bank(engine: Engine) -> Shop {
@@ -903,5 +906,111 @@ async fn a_payout_known_by_a_reference_differs_with_its_line(engine: Engine) {
     assert!(shown.contains("the bank booked 99.99 EUR, line 4:1 (amount_mismatch)"), "{shown}");
     let shown = shop.tieout(&["files", "show", "3"]).await.ended(0).stdout;
     assert!(shown.contains("no bank's file has it yet"), "{shown}");
+    shop.check(false).await;
+}
+
+const BOOKS: &str = "Company Account,Merchant Account,Psp Reference,Merchant Reference,\
+    Payment Method,Booking Date,TimeZone,Record Type,Modification Psp Reference,Main Currency,\
+    Main Amount,Payment Currency,Received (PC),Authorised (PC),Captured (PC),\
+    Settlement Currency,Payable (SC),Commission (SC),Payable Batch\n";
+
+/// Adyen's accounting of a payment in batch 7: its number, what was paid, what of it is payable.
+fn accounting(number: u32, paid: &str, payable: &str) -> String {
+    let day = chrono::Utc::now().format("%Y-%m-%d 00:10:00");
+    let mut text = BOOKS.to_owned();
+    for word in ["Received", "Authorised", "Settled"] {
+        let end = if word == "Settled" { format!("EUR,{payable},,7") } else { ",,,".to_owned() };
+        text.push_str(&format!(
+            "Acme,AcmeEU,P{number},pay_{number},visa,{day},UTC,{word},M{number},EUR,{paid},EUR,,,,\
+             {end}\n"
+        ));
+    }
+    text
+}
+
+/// The accounting names a batch on its lines alone; attempts and a second report move nothing.
+async fn a_batch_that_several_kinds_of_report_tell_stands_once(engine: Engine) {
+    let details = adyen(7, &[("Settled", "M1", 10_001, "P1", "pay_1")]);
+    for (files, told) in [
+        (
+            [accounting(1, "100.01", "99.51"), accounting(2, "100.02", "99.52")],
+            "7 EUR 2 200.03 -1.00 0.00 0.00 0.00 199.03 - - - - open",
+        ),
+        (
+            [accounting(1, "100.01", "100.01"), details],
+            "7 EUR 1 100.01 0.00 0.00 0.00 0.00 100.01 100.01 0.00 - - unbooked",
+        ),
+    ] {
+        let shop = shop_with_cards_and_bank(engine).await;
+        shop.insert(&[1, 2].map(|id| at_cards(id, "processing", None))).await;
+        bring_cards(&shop, "one.csv", &files[0]).await;
+        bring_cards(&shop, "two.csv", &files[1]).await;
+        let report = dir(&shop, &shop.run().await);
+        assert_eq!(payouts(&report), [told]);
+        let mut matched = csv::Reader::from_path(report.join("matched.csv")).unwrap();
+        let rows = matched.deserialize::<BTreeMap<String, String>>().map(Result::unwrap);
+        let told: Vec<String> = rows.map(|row| row["difference"].clone()).collect();
+        let told: Vec<&String> = told.iter().filter(|text| !text.is_empty()).collect();
+        assert!(!told.is_empty() && told.iter().all(|text| *text == "0.00"), "{told:?}");
+        let verify = ["report", "verify", report.to_str().unwrap(), "--database"];
+        shop.tieout(&verify).await.ended(0);
+        shop.check(false).await;
+    }
+}
+
+/// A report of actions may lack some: it is shown beside what the list of payouts says, by which
+/// the bank's line is known.
+async fn what_lacks_some_of_a_listed_payout_differs_and_is_booked(engine: Engine) {
+    let shop = shop_with_cards_and_bank(engine).await;
+    let actions = checkout("checkout_actions.csv");
+    let mut text = format!("{}\n", actions.lines().next().unwrap());
+    let day = chrono::Utc::now().date_naive();
+    for (part, amount) in [("Capture", "30.00"), ("Scheme Fixed Fee", "-0.50")] {
+        text.push_str(&format!(
+            "ent_1,pay_1,pay_1,Capture,act_1,{day}T00:10:00.000,EUR,EUR,0000001K1,{part},\
+             {amount},{amount}\n"
+        ));
+    }
+    bring_cards(&shop, "actions.csv", &text).await;
+    bring_cards(&shop, "payouts.csv", &checkout("checkout_payouts.csv")).await;
+    let booking = credit(3_630, "0000001K1");
+    bring(&shop, "stmt.xml", &camt("camt.053", "S1", &[booking]), 0).await;
+    let report = dir(&shop, &shop.run().await);
+    assert_eq!(bank_lines(&shop).await, ["0000001K1 matched - tieout_payouts"]);
+    assert_eq!(
+        payouts(&report),
+        ["0000001K1 EUR 2 30.00 -0.50 0.00 0.00 0.00 29.50 36.30 6.80 bank 36.30 differs"]
+    );
+    let verify = ["report", "verify", report.to_str().unwrap(), "--database"];
+    shop.tieout(&verify).await.ended(0);
+    shop.check(false).await;
+}
+
+/// What both issues have stays in the first one, and is a part of the payout all the same.
+async fn a_released_correction_keeps_the_lines_of_the_first_issue(engine: Engine) {
+    let shop = shop_with_cards_and_bank(engine).await;
+    shop.insert(&[1, 2].map(|id| at_cards(id, "processing", None))).await;
+    let one = ("Settled", "M1", 10_001, "P1", "pay_1");
+    let two = ("Settled", "M2", 10_002, "P2", "pay_2");
+    bring_cards(&shop, "first.csv", &adyen(7, &[one])).await;
+    let first = shop.run().await;
+    let before = payouts(&dir(&shop, &first));
+    assert_eq!(before, ["7 EUR 1 100.01 0.00 0.00 0.00 0.00 100.01 100.01 0.00 - - unbooked"]);
+    let path = shop.folder().join("second.csv");
+    std::fs::write(&path, adyen(7, &[one, two])).unwrap();
+    shop.tieout(&["ingest", path.to_str().unwrap(), "--account", "cards"]).await.ended(3);
+    shop.tieout(&["files", "release", "2", "--reason", "sent again"]).await.ended(0);
+    shop.run().await;
+    bring(&shop, "stmt.xml", &camt("camt.053", "S1", &[credit(20_003, "payout")]), 0).await;
+    let report = dir(&shop, &shop.run().await);
+    assert_eq!(
+        payouts(&report),
+        ["7 EUR 2 200.03 0.00 0.00 0.00 0.00 200.03 200.03 0.00 bank 200.03 explained"]
+    );
+    let verify = ["report", "verify", report.to_str().unwrap(), "--database"];
+    shop.tieout(&verify).await.ended(0);
+    let run_id = first.of_type("run_end")[0]["run_id"].as_str().unwrap().to_owned();
+    shop.tieout(&["report", "build", &run_id]).await.ended(0);
+    assert_eq!(payouts(&dir(&shop, &first)), before);
     shop.check(false).await;
 }
