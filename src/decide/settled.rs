@@ -15,7 +15,7 @@ use crate::decide::expected::Expected;
 use crate::decide::policy::Tolerance;
 use crate::decide::reports::{is_return, may_be_told_twice, told_best, told_by_any};
 use crate::model::evidence::{Failure, ObjectState, PspObject};
-use crate::model::money::Money;
+use crate::model::money::{Currency, Money};
 use crate::model::reason::Reason;
 use crate::model::settlement::{Direction, LineKind, SettledLine};
 use crate::model::time::Instant;
@@ -41,18 +41,59 @@ pub fn is_ahead(booked_on: Option<NaiveDate>, now: Instant) -> bool {
 /// The objects that `lines`, all under one row's tag or reference, tell of; `tag` is that row's.
 /// One whose lines carry another row's tag is told under that tag.
 pub fn objects(lines: &[SettledLine], kind: Kind, tag: Option<&str>) -> Vec<PspObject> {
+    let mut objects: Vec<(bool, PspObject)> = payments(lines, kind)
+        .0
+        .into_iter()
+        .filter_map(|(reference, group)| group.object(reference, kind, tag))
+        .collect();
+    // What only informs is of no use beside what decides: it is the same money, told earlier.
+    if objects.iter().any(|(decides, _)| *decides) {
+        objects.retain(|(decides, _)| *decides);
+    }
+    objects.into_iter().map(|(_, object)| object).collect()
+}
+
+/// What moved by lines that are all one row's, + being money to the merchant, by currency: each
+/// movement once, however many reports tell it, and attempts move nothing. None where one of the
+/// lines does not tell how much.
+pub fn moved(lines: &[SettledLine], kind: Kind) -> Option<BTreeMap<Currency, i128>> {
+    let is_of_money = |line: &&SettledLine| line.kind != LineKind::Attempt;
+    let mut lines: Vec<SettledLine> = lines.iter().filter(is_of_money).cloned().collect();
+    // What only informs is the same money as what decides; alone it is all that is known.
+    let is_decided = lines.iter().any(|line| line.decides);
+    lines.iter_mut().for_each(|line| line.decides |= !is_decided);
+    let (groups, beside) = payments(&lines, kind);
+    let mut told = told_by_any(&beside);
+    for group in groups.values() {
+        told.extend(told_best(&group.moves));
+        told.extend(group.came_back());
+    }
+    let mut sums: BTreeMap<Currency, i128> = BTreeMap::new();
+    for line in told {
+        let money = line.money?;
+        let sum = sums.entry(money.currency).or_default();
+        *sum = sum.saturating_add(line.direction.signed(money.minor));
+    }
+    Some(sums)
+}
+
+/// The lines by the payment that they are of, under the payment's id; and those that are of none.
+fn payments(lines: &[SettledLine], kind: Kind) -> (BTreeMap<String, Group<'_>>, Vec<&SettledLine>) {
     let mut groups: BTreeMap<String, Group<'_>> = BTreeMap::new();
+    let mut beside: Vec<&SettledLine> = Vec::new();
     let (mut back, mut undone): (Vec<&SettledLine>, Vec<&SettledLine>) = (Vec::new(), Vec::new());
     for line in lines {
         let own = || line.payment.clone().unwrap_or_else(|| line.place.clone());
         match role(line, kind) {
             Role::Moves => groups.entry(own()).or_default().moves.push(line),
-            Role::RunsBack | Role::GivesAgain | Role::Undoes if !counts(line, lines, kind) => {}
+            Role::RunsBack | Role::GivesAgain | Role::Undoes if !counts(line, lines, kind) => {
+                beside.push(line);
+            }
             Role::Undoes => undone.push(line),
             Role::GivesAgain => groups.entry(own()).or_default().moves.push(line),
             Role::TakesBack | Role::RunsBack => back.push(line),
             Role::Attempts => groups.entry(own()).or_default().attempts.push(line),
-            Role::Nothing => {}
+            Role::Nothing => beside.push(line),
         }
     }
     if kind == Kind::Refund {
@@ -66,19 +107,12 @@ pub fn objects(lines: &[SettledLine], kind: Kind, tag: Option<&str>) -> Vec<PspO
         groups.entry(own).or_default().back.push(line);
     }
     for line in undone {
-        if let Some(own) = undone_of(line, &groups) {
-            groups.entry(own).or_default().undone.push(line);
+        match undone_of(line, &groups) {
+            Some(own) => groups.entry(own).or_default().undone.push(line),
+            None => beside.push(line),
         }
     }
-    let mut objects: Vec<(bool, PspObject)> = groups
-        .into_iter()
-        .filter_map(|(reference, group)| group.object(reference, kind, tag))
-        .collect();
-    // What only informs is of no use beside what decides: it is the same money, told earlier.
-    if objects.iter().any(|(decides, _)| *decides) {
-        objects.retain(|(decides, _)| *decides);
-    }
-    objects.into_iter().map(|(_, object)| object).collect()
+    (groups, beside)
 }
 
 /// Lines that a row succeeded by and that count no more: payments that a correction took back.
@@ -739,7 +773,6 @@ pub fn after_end(row: &Transaction, objects: &[PspObject], tolerance: &Tolerance
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::money::Currency;
     use crate::model::settlement::FailedRefund;
     use crate::model::time::from_text;
 

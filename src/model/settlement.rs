@@ -5,12 +5,13 @@
 //! folded into an amount here: amounts are as written, and the direction stands beside them.
 
 use chrono::NaiveDate;
+use serde::{Deserialize, Serialize};
 
 use crate::model::money::{Currency, Money};
 use crate::model::time::Instant;
 
 /// Where money went, seen from the account that the file is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Direction {
     /// In.
     Credit,
@@ -380,7 +381,7 @@ pub struct Tag {
 }
 
 /// What a line is about. A bank's statement says only that money moved; a PSP's report says why.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum LineKind {
     /// Money moved, in the direction given: a bank's booking.
     Movement,
@@ -489,7 +490,7 @@ pub struct Line {
 }
 
 /// A kept line as the decision about a row reads it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettledLine {
     /// What it is called everywhere: its file's number and its place there, `F17:42`.
     pub place: String,
@@ -528,7 +529,7 @@ pub struct SettledLine {
 }
 
 /// The refund that a line says to have failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedRefund {
     /// By what the line names it: its own id, or its payment's.
     pub id: String,

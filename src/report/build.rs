@@ -272,10 +272,15 @@ struct Matched {
 impl Matched {
     fn take_all(
         mut self,
-        pages: impl Iterator<Item = Vec<LineOfRun>>,
+        pages: impl Iterator<Item = (Vec<LineOfRun>, Vec<StoredLine>)>,
     ) -> Result<(CsvFile, Booked, Totals), ReportError> {
-        for own in pages.flatten() {
-            self.take(&own)?;
+        for (page, beside) in pages {
+            for own in page {
+                self.take(&own)?;
+            }
+            for line in beside {
+                self.put(&lines::Draft::beside(line))?;
+            }
         }
         let Self { facts, folder, mut file, booked, by_row, totals } = self;
         let mut grouper = lines::Grouper::default();
@@ -298,8 +303,11 @@ impl Matched {
         if let Some(key) = row.and_then(|(_, key)| PayoutKey::parse(key)) {
             self.booked.insert(key, own.line.clone());
         }
-        let draft = lines::Draft::of(own);
-        let bytes = serde_json::to_vec(&draft).map_err(json_failed("writing", &self.folder))?;
+        self.put(&lines::Draft::of(own))
+    }
+
+    fn put(&mut self, draft: &lines::Draft) -> Result<(), ReportError> {
+        let bytes = serde_json::to_vec(draft).map_err(json_failed("writing", &self.folder))?;
         self.by_row.push(draft.order(), bytes)
     }
 }
@@ -371,14 +379,26 @@ impl<S: Source> Shelf<'_, S> {
                     let page = self.lines(LinesOfRun::Matched, after).await?;
                     let Some(last) = page.last() else { return Ok(()) };
                     after = Some(last.line.place);
+                    let beside = self.beside(&page).await?;
                     // Where nobody takes it, whoever should have says why.
-                    if to.send(page).await.is_err() {
+                    if to.send((page, beside)).await.is_err() {
                         return Ok(());
                     }
                 }
             },
         )
         .await
+    }
+
+    /// What other runs had matched by then to the rows of these lines.
+    async fn beside(&self, page: &[LineOfRun]) -> Result<Vec<StoredLine>, ReportError> {
+        let rows: Vec<(String, String)> = lines::rows_of(page).into_iter().collect();
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let run_id = &self.facts.run.id;
+        let found = self.source.lines_of_rows(run_id, &rows, self.facts.ended_at).await;
+        found.map_err(ReportError::store(run_id))
     }
 
     /// The payouts of the run's files, those that it matched a booking of, and those that a line

@@ -6,18 +6,21 @@
 //! looked for its row first and found none. Whatever else became of a file's lines is one sum,
 //! `elsewhere`, so that all of a file is always told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::money::Money;
+use crate::decide::settled;
+use crate::model::money::{Currency, Money};
 use crate::model::reason::Reason;
-use crate::model::settlement::{Severity, Tag, TagKind};
+use crate::model::settlement::{SettledLine, Severity, Tag, TagKind};
+use crate::model::transaction::Kind;
 use crate::report::advice::{severity, suggested_action};
 use crate::report::aging::bucket;
 use crate::report::cells::Cell;
 use crate::report::columns::{EXCEPTIONS, INPUTS, Sheet};
 use crate::report::facts::{Facts, days_between, local_date};
+use crate::report::said;
 use crate::report::sorter::tuple_key;
 use crate::report::tie::{FileTie, Sum};
 use crate::store::batches::TABLE as BATCHES;
@@ -30,14 +33,6 @@ pub const AGREES: &str = "agrees";
 /// A line's amount, + being money to the merchant; 0 where it has none of its own.
 pub fn signed(line: &StoredLine) -> i128 {
     line.amount.map_or(0, |money| line.booked_way().signed(money.minor))
-}
-
-/// What moved by a line before fees, + being money to the merchant; none where the file does not
-/// tell it.
-fn moved(line: &StoredLine) -> Option<(String, i128)> {
-    let money = line.gross.or(line.amount.filter(|_| line.fee.is_none_or(|fee| fee.minor == 0)))?;
-    let minor = line.booked_way().signed(money.minor.saturating_abs());
-    Some((money.currency.code().to_owned(), minor))
 }
 
 /// The stable word of why a line belongs to its row.
@@ -53,6 +48,8 @@ pub fn matched_reason(line: &StoredLine) -> &'static str {
 pub struct Draft {
     table: String,
     key: String,
+    /// False: another run matched it before, and it only counts in what moved by the row's lines.
+    is_own: bool,
     place: (i64, i64),
     account: String,
     reason: String,
@@ -66,7 +63,7 @@ pub struct Draft {
     fee: Option<(String, i64)>,
     net: Option<(String, i64)>,
     worth: Option<(String, i64)>,
-    moved: Option<(String, i128)>,
+    said: SettledLine,
     booked_on: Option<String>,
     value_on: Option<String>,
     payout: Option<String>,
@@ -84,6 +81,7 @@ impl Draft {
         Self {
             table,
             key,
+            is_own: true,
             place: (line.place.file, line.place.position),
             account: line.account.clone(),
             reason: matched_reason(line).to_owned(),
@@ -97,7 +95,7 @@ impl Draft {
             fee: money(line.fee),
             net: money(line.net),
             worth: money(own.worth),
-            moved: moved(line),
+            said: said::settled(line),
             booked_on: line.booked_on.map(|day| day.to_string()),
             value_on: line.value_on.map(|day| day.to_string()),
             payout: line.batch.clone(),
@@ -107,17 +105,30 @@ impl Draft {
         }
     }
 
-    /// By row, then by place.
+    /// A line of the row that an earlier run matched.
+    pub fn beside(line: StoredLine) -> Self {
+        let own = LineOfRun { line, worth: None, noted: None };
+        Self { is_own: false, ..Self::of(&own) }
+    }
+
+    /// By row, what earlier runs matched first, then by place.
     pub fn order(&self) -> Vec<u8> {
-        let mut order = tuple_key(&[&self.table, &self.key], self.place.0);
+        let mut order = tuple_key(&[&self.table, &self.key], i64::from(self.is_own));
+        order.extend(tuple_key(&[], self.place.0));
         order.extend(tuple_key(&[], self.place.1));
         order
     }
+}
 
-    /// Whether both are of one row.
-    fn is_with(&self, other: &Self) -> bool {
-        (&self.table, &self.key) == (&other.table, &other.key)
-    }
+/// The rows of mapped tables that lines became.
+pub fn rows_of(page: &[LineOfRun]) -> BTreeSet<(String, String)> {
+    let rows = page.iter().filter_map(|own| own.line.row.as_ref());
+    rows.filter(|(table, _)| is_mapped(table)).cloned().collect()
+}
+
+/// Whether a table is one of the user's: a payout and a batch are none's rows.
+fn is_mapped(table: &str) -> bool {
+    ![PAYOUTS, BATCHES].contains(&table)
 }
 
 /// Writes the lines of each row under one name; the row's amount and the difference stand with
@@ -125,29 +136,35 @@ impl Draft {
 #[derive(Default)]
 pub struct Grouper {
     held: Option<Draft>,
+    /// The row that the lines are of.
+    row: (String, String),
+    /// Its first line that is the run's own.
     first: (i64, i64),
-    /// What moved by the row's lines so far; none once one does not tell, or in other currencies.
-    moved: Option<(String, i128)>,
+    /// What its lines say, those of earlier runs as well.
+    said: Vec<SettledLine>,
 }
 
 impl Grouper {
     /// Takes the next line in order; the cells of the one before it come back.
     pub fn push(&mut self, draft: Draft, facts: &Facts) -> Option<Vec<Cell>> {
+        let goes_on = (&draft.table, &draft.key) == (&self.row.0, &self.row.1);
         let before = self.held.take();
-        let goes_on = before.as_ref().is_some_and(|before| before.is_with(&draft));
+        let is_first = before.is_none() || !goes_on;
         let cells = before.map(|before| self.cells(&before, !goes_on, facts));
-        if goes_on {
-            self.moved = match (self.moved.take(), &draft.moved) {
-                (Some((code, sum)), Some((other, minor))) if code == *other => {
-                    Some((code, sum.saturating_add(*minor)))
-                }
-                (Some(_) | None, Some(_) | None) => None,
-            };
-        } else {
-            self.first = draft.place;
-            self.moved.clone_from(&draft.moved);
+        if !goes_on {
+            self.row = (draft.table.clone(), draft.key.clone());
+            self.said.clear();
         }
-        self.held = Some(draft);
+        // An earlier run's line comes once with each page that has a line of its row.
+        if self.said.last().is_none_or(|last| last.place != draft.said.place) {
+            self.said.push(draft.said.clone());
+        }
+        if draft.is_own {
+            if is_first {
+                self.first = draft.place;
+            }
+            self.held = Some(draft);
+        }
         cells
     }
 
@@ -157,14 +174,36 @@ impl Grouper {
         last.map(|last| self.cells(&last, true, facts))
     }
 
+    /// What moved by the row's lines, less the row; none where they do not tell it, or in other
+    /// currencies.
+    fn difference(&self, (code, worth): &(String, i64)) -> Option<i128> {
+        let kind = if *worth < 0 { Kind::Refund } else { Kind::Charge };
+        let sums = match is_mapped(&self.row.0) {
+            true => settled::moved(&self.said, kind)?,
+            false => self.booked()?,
+        };
+        let is_other = |currency: &Currency| currency.code() != code;
+        if sums.keys().any(is_other) {
+            return None;
+        }
+        let moved = sums.values().fold(0_i128, |sum, more| sum.saturating_add(*more));
+        Some(moved.saturating_sub(i128::from(*worth)))
+    }
+
+    /// What bookings of a payout or a batch come to: each is one.
+    fn booked(&self) -> Option<BTreeMap<Currency, i128>> {
+        let mut sums: BTreeMap<Currency, i128> = BTreeMap::new();
+        for line in &self.said {
+            let money = line.money?;
+            let sum = sums.entry(money.currency).or_default();
+            *sum = sum.saturating_add(line.direction.signed(money.minor));
+        }
+        Some(sums)
+    }
+
     fn cells(&self, draft: &Draft, is_last: bool, facts: &Facts) -> Vec<Cell> {
         let local = draft.worth.as_ref().filter(|_| is_last);
-        let difference = match (local, &self.moved) {
-            (Some((code, worth)), Some((other, moved))) if code == other => {
-                Some(moved.saturating_sub(i128::from(*worth)))
-            }
-            (Some(_) | None, Some(_) | None) => None,
-        };
+        let difference = local.and_then(|worth| self.difference(worth));
         let local_code = local.map_or("", |(code, _)| code.as_str());
         let [local_amount, local_minor] = money(local);
         let [gross, gross_minor] = money(draft.gross.as_ref());

@@ -19,6 +19,7 @@ pub mod facts;
 pub mod rows;
 pub mod captured;
 pub mod compared;
+pub mod said;
 pub mod lines;
 pub mod line_case;
 pub mod payouts;

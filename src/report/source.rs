@@ -7,7 +7,7 @@ use crate::model::time::Instant;
 use crate::store::compare::{CompareDriver, Compared};
 use crate::store::driver::{CaseFilter, Driver};
 use crate::store::error::StoreError;
-use crate::store::files::{FileDriver, FileOfRun, LineOfRun, LinePlace, LinesOfRun};
+use crate::store::files::{FileDriver, FileOfRun, LineOfRun, LinePlace, LinesOfRun, StoredLine};
 use crate::store::payouts::{Booking, NamedPayout, Payout, PayoutDriver, PayoutKey};
 use crate::store::records::{CaseRow, JournalRow, RunRow, TotalLine};
 
@@ -48,6 +48,14 @@ pub trait Source {
         after: Option<LinePlace>,
         limit: i64,
     ) -> Result<Vec<LineOfRun>, StoreError>;
+
+    /// The lines that other runs had matched by then to these rows, by table and key.
+    async fn lines_of_rows(
+        &self,
+        run_id: &str,
+        rows: &[(String, String)],
+        until: Instant,
+    ) -> Result<Vec<StoredLine>, StoreError>;
 
     /// A payout, added up from what had come by then.
     async fn payout(&self, key: &PayoutKey, until: Instant) -> Result<Option<Payout>, StoreError>;
@@ -127,6 +135,15 @@ impl<D: Driver + FileDriver + CompareDriver + PayoutDriver> Source for D {
         limit: i64,
     ) -> Result<Vec<LineOfRun>, StoreError> {
         FileDriver::lines_of_run(self, run_id, which, after, limit).await
+    }
+
+    async fn lines_of_rows(
+        &self,
+        run_id: &str,
+        rows: &[(String, String)],
+        until: Instant,
+    ) -> Result<Vec<StoredLine>, StoreError> {
+        FileDriver::lines_of_rows(self, run_id, rows, until).await
     }
 
     async fn payout(&self, key: &PayoutKey, until: Instant) -> Result<Option<Payout>, StoreError> {

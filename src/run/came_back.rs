@@ -11,7 +11,7 @@ use crate::model::settlement::{Direction, LineKind};
 use crate::model::transaction::{Kind, Transaction};
 use crate::run::by_files::Names;
 use crate::run::error::{Doing, RunError};
-use crate::run::said::{back_id, failed_refund, given_back, ids_of, moved, shared_ids};
+use crate::run::said::{back_id, failed_refund, given_back, ids_of, is_failed, moved, shared_ids};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::files::{FileDriver, LinePlace, StoredLine};
@@ -49,16 +49,6 @@ pub struct OfOther {
 /// Whether a line of a PSP says itself that a payment went back, or that this was undone.
 pub fn is_psps(line: &StoredLine) -> bool {
     line.psp_reference.is_some() && line.kind != LineKind::Movement
-}
-
-/// Whether a PSP's line of this kind tells of a refund that failed or was reversed.
-pub fn is_failed_refund((kind, direction): (LineKind, Direction), is_banks: bool) -> bool {
-    !is_banks && (kind, direction) == (LineKind::Return, Direction::Credit)
-}
-
-/// The same of a kept line.
-pub fn is_failed(line: &StoredLine) -> bool {
-    is_failed_refund((line.kind, line.direction), line.psp_reference.is_none())
 }
 
 /// Whether a line undoes a refund or a chargeback, which it may name alone.

@@ -30,12 +30,12 @@ use crate::run::by_files::{
     Names, Shelf, by_instruction_alone, gives_charge_back, is_coded, is_whole_of, less_if_ahead,
     runs_among, stored_id,
 };
-use crate::run::came_back::is_failed_refund;
 use crate::run::error::{Doing, RunError};
 use crate::run::events::Event;
 use crate::run::line_cases;
 use crate::run::named_payments::{Failed, NamedPayments, Placed, RowsByPayment};
 use crate::run::people;
+use crate::run::said::is_failed_refund;
 use crate::run::scene::Scene;
 use crate::run::taken_alone;
 use crate::store::decode::kind_of;

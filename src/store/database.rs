@@ -313,6 +313,7 @@ delegate! { FileDriver:
     lines_of_file(after: LinePlace, limit: i64) -> Vec<StoredLine>;
     lines_of_run(run_id: &str, which: LinesOfRun, after: Option<LinePlace>, limit: i64)
         -> Vec<LineOfRun>;
+    lines_of_rows(run_id: &str, rows: &[(String, String)], until: Instant) -> Vec<StoredLine>;
     files_of_run(run_id: &str, after: i64, limit: i64) -> Vec<FileOfRun>;
     mark_lines(run_id: &str, marks: &[LineMark], now: Instant) -> Vec<LinePlace>;
     put_line_cases(run_id: &str, cases: &[LineCase], now: Instant) -> u64;

@@ -286,6 +286,15 @@ pub trait FileDriver {
         limit: i64,
     ) -> Result<Vec<LineOfRun>, StoreError>;
 
+    /// The lines that other runs than this had matched by then to these rows, by table and key, and
+    /// that counted then.
+    async fn lines_of_rows(
+        &self,
+        run_id: &str,
+        rows: &[(String, String)],
+        until: Instant,
+    ) -> Result<Vec<StoredLine>, StoreError>;
+
     /// A page of the files that a run brought in, matched lines of or noted lines of, by number,
     /// each with all its lines added up.
     async fn files_of_run(

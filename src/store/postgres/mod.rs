@@ -868,6 +868,15 @@ impl FileDriver for PgStore {
         of_run::lines(self.pool().await, run_id, which, after, limit).await
     }
 
+    async fn lines_of_rows(
+        &self,
+        run_id: &str,
+        rows: &[(String, String)],
+        until: Instant,
+    ) -> Result<Vec<StoredLine>, StoreError> {
+        of_run::beside(self.pool().await, run_id, rows, until).await
+    }
+
     async fn files_of_run(
         &self,
         run_id: &str,

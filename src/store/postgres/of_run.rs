@@ -3,10 +3,13 @@
 use sqlx::postgres::{PgPool, PgRow};
 
 use crate::model::money::Money;
+use crate::model::time::Instant;
 use crate::store::error::StoreError;
 use crate::store::files::{
-    FILE, FileOfRun, LINE, LineBucket, LineOfRun, LinePlace, LineTally, LinesOfRun, booked_minor,
+    FILE, FileOfRun, LINE, LineBucket, LineOfRun, LinePlace, LineTally, LinesOfRun, StoredLine,
+    booked_minor,
 };
+use crate::store::payouts::stood_sql;
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::lines::{line_of, money};
 use crate::store::postgres::shelf::file_of;
@@ -40,6 +43,27 @@ pub(super) async fn lines(
          order by l.file_id, l.position limit {limit}"
     ));
     sql.fetch_page(pool, READING, |row| own_line(row, which)).await
+}
+
+pub(super) async fn beside(
+    pool: &PgPool,
+    run_id: &str,
+    rows: &[(String, String)],
+    until: Instant,
+) -> Result<Vec<StoredLine>, StoreError> {
+    let mut sql = Sql::default();
+    let tables: Vec<String> = rows.iter().map(|(table, _)| table.clone()).collect();
+    let keys: Vec<String> = rows.iter().map(|(_, key)| key.clone()).collect();
+    let (tables, keys) = (sql.bind(tables), sql.bind(keys));
+    let (run, at) = (sql.bind(run_id.to_owned()), sql.bind(until));
+    sql.push(&format!(
+        "select {LINE} from unnest({tables}::text[], {keys}::text[]) as k(name, key) \
+         cross join lateral (select l.* from tieout_lines l where l.table_name = k.name \
+         and l.key = k.key offset 0) l join tieout_files f on f.id = l.file_id \
+         where l.run_id <> {run} and l.matched_at <= {at} and {}",
+        stood_sql(&format!("{at}::timestamptz"))
+    ));
+    sql.fetch_page(pool, READING, line_of).await
 }
 
 fn own_line(row: &PgRow, which: LinesOfRun) -> Result<LineOfRun, StoreError> {

@@ -1269,6 +1269,16 @@ impl FileDriver for SqliteStore {
         of_run::lines(&mut connection, run_id, which, after, limit).await
     }
 
+    async fn lines_of_rows(
+        &self,
+        run_id: &str,
+        rows: &[(String, String)],
+        until: Instant,
+    ) -> Result<Vec<StoredLine>, StoreError> {
+        let mut connection = self.read("reading settlement lines").await?;
+        of_run::beside(&mut connection, run_id, rows, until).await
+    }
+
     async fn files_of_run(
         &self,
         run_id: &str,

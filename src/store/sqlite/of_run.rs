@@ -3,14 +3,17 @@
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
 use crate::model::money::Money;
+use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
 use crate::store::files::{
-    FILE, FileOfRun, LINE, LineBucket, LineOfRun, LinePlace, LineTally, LinesOfRun, booked_minor,
+    FILE, FileOfRun, LINE, LineBucket, LineOfRun, LinePlace, LineTally, LinesOfRun, StoredLine,
+    booked_minor,
 };
+use crate::store::payouts::stood_sql;
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::lines::{line_of, money};
 use crate::store::sqlite::shelf::file_of;
-use crate::store::sqlite::sql::{fetch, fetch_each, rendered};
+use crate::store::sqlite::sql::{fetch, fetch_each, json_set, rendered};
 
 const READING: &str = "reading what a run found out about lines";
 
@@ -41,6 +44,23 @@ pub(super) async fn lines(
     let query =
         rendered(&sql).bind(run_id.to_owned()).bind(after.file).bind(after.position).bind(limit);
     fetch_each(connection, READING, query, |row| own_line(row, which)).await
+}
+
+pub(super) async fn beside(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    rows: &[(String, String)],
+    until: Instant,
+) -> Result<Vec<StoredLine>, StoreError> {
+    let sql = format!(
+        "select {LINE} from json_each(?1) j cross join tieout_lines l \
+         on l.table_name = j.value ->> 0 and l.key = j.value ->> 1 \
+         cross join tieout_files f on f.id = l.file_id \
+         where l.run_id <> ?2 and l.matched_at <= ?3 and {}",
+        stood_sql("?3")
+    );
+    let query = rendered(&sql).bind(json_set(rows)).bind(run_id.to_owned()).bind(to_text(until));
+    fetch_each(connection, READING, query, line_of).await
 }
 
 fn own_line(row: &SqliteRow, which: LinesOfRun) -> Result<LineOfRun, StoreError> {

@@ -309,6 +309,16 @@ impl Source for Vectors {
         Ok(own.iter().filter(is_after).take(limit as usize).cloned().collect())
     }
 
+    async fn lines_of_rows(
+        &self,
+        _run_id: &str,
+        _rows: &[(String, String)],
+        _until: Instant,
+    ) -> Result<Vec<StoredLine>, StoreError> {
+        self.call("lines_of_rows")?;
+        Ok(Vec::new())
+    }
+
     async fn payout(&self, key: &PayoutKey, _until: Instant) -> Result<Option<Payout>, StoreError> {
         self.call("payout")?;
         Ok(self.payouts.iter().find(|payout| payout.key == *key).cloned())

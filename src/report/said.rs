@@ -5,11 +5,20 @@ use std::collections::{HashMap, HashSet};
 
 use crate::decide::settled::{moved_at, moves};
 use crate::model::money::Money;
-use crate::model::settlement::{FailedRefund, LineKind, SettledLine, Tag, TagKind};
+use crate::model::settlement::{Direction, FailedRefund, LineKind, SettledLine, Tag, TagKind};
 use crate::model::transaction::Kind;
-use crate::run::came_back::is_failed;
 use crate::settlement::kinds::is_undone_by_mark;
 use crate::store::files::StoredLine;
+
+/// Whether a PSP's line of this kind tells of a refund that failed or was reversed.
+pub fn is_failed_refund((kind, direction): (LineKind, Direction), is_banks: bool) -> bool {
+    !is_banks && (kind, direction) == (LineKind::Return, Direction::Credit)
+}
+
+/// The same of a kept line.
+pub fn is_failed(line: &StoredLine) -> bool {
+    is_failed_refund((line.kind, line.direction), line.psp_reference.is_none())
+}
 
 /// What a line moved, without a sign, where it says so.
 pub fn moved(line: &StoredLine) -> Option<Money> {
