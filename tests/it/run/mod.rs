@@ -14,6 +14,7 @@ mod at_once;
 mod given_back;
 pub mod payouts;
 mod twice;
+mod twice_told;
 mod batches;
 mod compared;
 mod file_reports;

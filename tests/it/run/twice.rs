@@ -1034,7 +1034,7 @@ async fn what_paypal_reversed_is_one_movement(engine: Engine) {
 }
 
 /// A search of Braintree's: id, order, cents, status, and the day of its disbursement.
-fn braintree(rows: &[(&str, &str, i64, &str, &str)]) -> String {
+pub fn braintree(rows: &[(&str, &str, i64, &str, &str)]) -> String {
     let today = chrono::Utc::now().format("%m/%d/%Y");
     let mut text = "\"Transaction ID\",\"Transaction Type\",\"Transaction Status\",\
         \"Created Datetime\",\"Settlement Date\",\"Disbursement Date\",\"Currency ISO Code\",\
