@@ -16,7 +16,7 @@ use tieout::report::source::Source;
 use tieout::store::compare::Compared;
 use tieout::store::driver::CaseFilter;
 use tieout::store::error::StoreError;
-use tieout::store::files::{FileOfRun, LineOfRun, LinePlace, LinesOfRun};
+use tieout::store::files::{FileOfRun, LineOfRun, LinePlace, LinesOfRun, StoredLine};
 use tieout::store::payouts::{Booking, NamedPayout, Payout, PayoutKey};
 use tieout::store::records::{Applied, CaseRow, JournalRow, RunRow, RunState, TotalLine};
 
