@@ -102,16 +102,16 @@ struct Common {
 impl Common {
     fn new(layout: &Layout) -> Result<Self, Problem> {
         Ok(Self {
-            company: layout.one(&["company account"])?,
-            merchant: layout.one(&["merchant account"])?,
+            company: layout.column(&["company account"]),
+            merchant: layout.column(&["merchant account"]),
             psp_reference: layout.need("psp reference")?,
             merchant_reference: layout.one(&["merchant reference"])?,
             own_reference: layout.one(&["modification merchant reference"])?,
             order: layout.one(&["merchant order reference"])?,
-            arn: layout.one(&["arn"])?,
+            arn: layout.column(&["arn"]),
             modification: layout.one(&["modification reference", "modification psp reference"])?,
             booked: layout.one(&["booking date", "creation date"])?,
-            zone: layout.one(&["timezone", "time zone"])?,
+            zone: layout.column(&["timezone", "time zone"]),
         })
     }
 
@@ -643,9 +643,9 @@ impl Accounting {
             }
         };
         let [of, _] = self.payable.map(|at| row.get(at));
-        if let Some(other) = self.currencies.iter().find(|at| row.get(**at) != of) {
+        let mut others = self.currencies.iter().map(|at| row.get(*at));
+        if let Some(found) = others.find(|other| !other.is_empty() && *other != of) {
             let expected = format!("{of}, as the other column of this name");
-            let found = row.get(*other);
             return Err(Problem::error(row.line, "Settlement Currency", expected, found));
         }
         let [code, main] = self.main.map(|at| row.get(at));
