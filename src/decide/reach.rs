@@ -654,7 +654,8 @@ mod tests {
         assert_eq!(lacks.as_deref(), Some("acc_20261123.csv did not come whole yet"));
         let whole = of(&["20261120", "20261123"]);
         assert_eq!(told(&whole, saturday, "2026-11-22T10:00:00Z").1, None);
-        // Also where it lists the week-end's attempts alone; one that lists Friday's is not its.
+        // Also where it lists the week-end's attempts alone; one that begins later says nothing of
+        // Saturday, and one that lists Friday's is not its.
         let lacks = |day: &str| {
             let mut files = came(&["20261120", "20261123"]);
             let day = day.parse::<NaiveDate>().unwrap();
@@ -662,8 +663,10 @@ mod tests {
             let files = laid_out(&expected, &files, saturday, saturday);
             told(&files, saturday, "2026-11-22T10:00:00Z").1
         };
-        for day in ["2026-11-21", "2026-11-22", "2026-11-23"] {
-            assert_eq!(lacks(day), None, "{day}");
+        assert_eq!(lacks("2026-11-21"), None);
+        for day in ["2026-11-22", "2026-11-23"] {
+            let missing = "a file that tells of 2026-11-21 did not come whole yet";
+            assert_eq!(lacks(day).as_deref(), Some(missing), "{day}");
         }
         for day in ["2026-11-20", "2026-11-24"] {
             let missing = "acc_20261123.csv did not come whole yet";
