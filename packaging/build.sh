@@ -15,16 +15,18 @@ die() { say "$*"; exit 1; }
 
 target=${CARGO_TARGET_DIR:-target}
 profile=${TIEOUT_PROFILE:-release}
+what=() # of the package: the program
 case $profile in
     release) built=$target/release ;;
-    dev) built=$target/debug ;;
+    # With the tests, whose own dependencies ask more of some crates: else those are compiled again.
+    dev) built=$target/debug what=(--bins --tests) ;;
     *) die "TIEOUT_PROFILE is $profile, and can be release or dev" ;;
 esac
 say "building the $profile binary: some minutes"
 # With an OpenSSL of its own, so that the binary runs wherever its libc does.
 [ "$profile" != release ] || unset OPENSSL_NO_VENDOR
 export LIBZ_SYS_STATIC=1
-nice cargo build --profile "$profile" --locked
+nice cargo build --profile "$profile" --locked "${what[@]}"
 bin=$built/tieout
 # The release is linked without its symbols.
 [ "$profile" = release ] || strip "$bin"

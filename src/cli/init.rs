@@ -21,6 +21,7 @@ use crate::config::init::{
 use crate::config::{self, FILE_NAME, names};
 use crate::exit::{Exit, is_full};
 use crate::model::money::{Currency, grouped_text};
+use crate::model::near::nearest;
 use crate::store::database::Database;
 use crate::store::error::StoreError;
 use crate::store::inspect::{Inspect, Surveyed};
@@ -388,7 +389,7 @@ fn unopened(args: &Args, error: &StoreError) -> Failure {
         (StoreError::NoSchema { name, known }, Some(path)) => {
             let text =
                 format!("--search-path {path}: there is no schema `{name}`; nothing was written");
-            let hint = match config::problem::nearest(name, known.iter().map(String::as_str)) {
+            let hint = match nearest(name, known.iter().map(String::as_str)) {
                 Some(near) => format!("did you mean {near}?"),
                 None => format!("the database's schemas: {}", known.join(", ")),
             };
@@ -461,7 +462,7 @@ fn missing_names(answers: &Answers, of: &Surveyed) -> Result<(), Failure> {
     let code = if flag == "--currency" { ", and no code of a currency" } else { "" };
     let text = format!("{flag} {name}: it is no column of {}{code}; nothing was written", of.name);
     let names = of.relation.columns.iter().map(|column| column.name.as_str());
-    let hint = match config::problem::nearest(name, names.clone()) {
+    let hint = match nearest(name, names.clone()) {
         Some(near) => format!("did you mean {near}?"),
         None => format!("its columns: {}", names.collect::<Vec<_>>().join(", ")),
     };
@@ -514,7 +515,7 @@ fn find<'s>(name: &str, survey: &'s [Surveyed]) -> Result<&'s Surveyed, Failure>
         return Err(Failure::new(Exit::Config, text, format!("`{grant}` by the schema's owner")));
     }
     let names: Vec<String> = survey.iter().flat_map(|one| [one.name.clone(), whole(one)]).collect();
-    let hint = match config::problem::nearest(name, names.iter().map(String::as_str)) {
+    let hint = match nearest(name, names.iter().map(String::as_str)) {
         Some(near) => format!("did you mean {near}?"),
         None => "name it as schema.name, or let this role read it".to_owned(),
     };
@@ -708,7 +709,7 @@ fn wrong(setting: &str, typed: &str, of: &Surveyed, proposal: &Proposal) -> Opti
         return None;
     }
     let names = of.relation.columns.iter().map(|column| column.name.as_str());
-    let near = match config::problem::nearest(typed, names) {
+    let near = match nearest(typed, names) {
         Some(near) => format!("; did you mean {near}?"),
         None => String::new(),
     };

@@ -13,8 +13,8 @@ use crate::cli::failure::Failure;
 use crate::cli::{out, page, person};
 use crate::config::Config;
 use crate::config::names;
-use crate::config::problem::nearest;
 use crate::exit::Exit;
+use crate::model::near::nearest;
 use crate::model::time::{to_short_text, to_text};
 use crate::store::driver::{Driver, Pause};
 

@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::config::problem::nearest;
 use crate::model::money::Currency;
+use crate::model::near::nearest;
 use crate::model::transaction::Kind;
 use crate::store::mapping::{FilterValue, MapSettings, SetSettings, TableSettings};
 

@@ -11,10 +11,9 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer, Error};
 
-use crate::config::problem::{
-    FilePlace, Place, Problem, SECRET_NAMES, may_be_secret, nearest, nearest_key,
-};
+use crate::config::problem::{FilePlace, Place, Problem, SECRET_NAMES, may_be_secret, nearest_key};
 use crate::config::reading::may_name_a_variable;
+use crate::model::near::nearest;
 
 /// The most mistakes told of one section.
 const PROBLEMS_MAX: usize = 20;

@@ -7,8 +7,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::model::near::fold;
-pub use crate::model::near::nearest;
+use crate::model::near::{fold, nearest};
 
 /// Excerpts longer than this are cut around the mark, so that 80 columns hold them.
 const EXCERPT_MAX: usize = 66;

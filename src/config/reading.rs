@@ -12,7 +12,7 @@ use crate::config::check::table_misfits;
 use crate::config::document::{Document, Section, Sought, quoted};
 use crate::config::init::OPEN;
 use crate::config::policy::{PolicySettings, Resolved, listed, misfits};
-use crate::config::problem::{ConfigError, Place, Problem, nearest};
+use crate::config::problem::{ConfigError, Place, Problem};
 use crate::config::sections::{
     CasesSettings, FilesSettings, Given, Limits, LimitsSettings, Origin, Override, ReportSettings,
     Resolver, RulesSettings, Shown, read_fail_on, read_fail_on_list, show_fail_on,
@@ -22,6 +22,7 @@ use crate::config::{Config, EVERY_CONCURRENCY, EVERY_RATE, TOP, version};
 use crate::config::{named_secret, place};
 use crate::decide::person::FourEyes;
 use crate::decide::rules::RuleSet;
+use crate::model::near::nearest;
 use crate::monitor::settings::MonitoringSettings;
 use crate::psp::rules::{self, RuleFile};
 use crate::psp::settings::{AccountSettings, CONCURRENCY_MAX, PspKind, REQUESTS_PER_SECOND_MAX};

@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::config::policy::Span;
-use crate::config::problem::nearest;
 use crate::decide::person::FourEyes;
 use crate::model::money::{AmountUnit, Currency, Exactness, parse_amount};
+use crate::model::near::nearest;
 use crate::model::time::{parse_span, span_text};
 use crate::run::setup::FailOn;
 

@@ -14,8 +14,8 @@
 //! is with what comes on days that the calendar calls closed, and with a series of which nothing
 //! came yet: nobody knows what it would have told.
 //!
-//! Where a name has a wildcard, and one word stands there on several days (a merchant account's), the
-//! files of that word are a series of their own: those of another account say nothing of it.
+//! Where a name has a wildcard, and one word stands there on several days (a merchant account's),
+//! the files of that word are a series of their own: those of another account say nothing of it.
 
 use std::collections::BTreeSet;
 

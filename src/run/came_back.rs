@@ -9,9 +9,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use crate::decide::settled::{moves, takes_back};
 use crate::model::settlement::{Direction, LineKind};
 use crate::model::transaction::{Kind, Transaction};
+use crate::report::said::{
+    back_id, failed_refund, given_back, ids_of, is_failed, moved, shared_ids,
+};
 use crate::run::by_files::Names;
 use crate::run::error::{Doing, RunError};
-use crate::run::said::{back_id, failed_refund, given_back, ids_of, is_failed, moved, shared_ids};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::files::{FileDriver, LinePlace, StoredLine};

@@ -17,7 +17,6 @@ pub mod fitting;
 pub mod replay;
 pub mod kick;
 pub mod by_files;
-pub use crate::report::said;
 mod came_back;
 mod attempts;
 mod batches;

@@ -994,9 +994,9 @@ pub(in crate::store) const A_LINE_CASE: &str = "select exists (select 1 from tie
 /// How a case of the line `l`, which needs nobody any more, ended.
 pub(in crate::store) const LINE_CASE_ENDED: &str = "case when l.state is null \
      then 'its file is not kept any more' when l.state = 'matched' \
-     then 'row ' || l.key || ' of ' || l.table_name || ' has it' when l.table_name = 'tieout_payouts' \
-     then 'the payout is another line''s' when l.state = 'superseded' \
-     then 'another statement took its place' when l.state = 'excluded' \
+     then 'row ' || l.key || ' of ' || l.table_name || ' has it' \
+     when l.table_name = 'tieout_payouts' then 'the payout is another line''s' \
+     when l.state = 'superseded' then 'another statement took its place' when l.state = 'excluded' \
      then 'it is no payment of a row' \
      else 'the row that it names is looked at instead' end";
 

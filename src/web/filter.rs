@@ -1,7 +1,7 @@
 //! Which cases a page is about: the words of its address, and what they mean to the store.
 
-use crate::config::problem::nearest;
 use crate::model::money::{AmountUnit, Currency, Exactness, parse_amount};
+use crate::model::near::nearest;
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, parse_ago};
 use crate::store::driver::CaseFilter;

@@ -10,13 +10,13 @@ use crate::cli::cases::{PAGE, find, number_of, row};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::{out, page, person};
-use crate::config::problem::nearest;
 use crate::config::{Config, names};
 use crate::exit::Exit;
 use crate::model::count::counted;
 use crate::model::money::{
     AmountUnit, Currency, Exactness, decimal_text, grouped_text, parse_amount,
 };
+use crate::model::near::nearest;
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, parse_ago};
 use crate::model::transaction::hex;

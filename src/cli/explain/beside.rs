@@ -4,7 +4,7 @@
 use crate::decide::settled::{counts, is_anothers, moves, runs_back};
 use crate::model::settlement::{Direction, SettledLine};
 use crate::model::transaction::{Kind, Transaction};
-use crate::run::said::settled;
+use crate::report::said::settled;
 use crate::store::database::Database;
 use crate::store::error::StoreError;
 use crate::store::files::{FileDriver, StoredLine};

@@ -10,10 +10,11 @@ use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::rules::List;
 use crate::cli::{out, page};
-use crate::config::problem::{ConfigError, nearest};
+use crate::config::problem::ConfigError;
 use crate::decide::rules::{Effect, Match, Rule};
 use crate::exit::Exit;
 use crate::model::count::counted;
+use crate::model::near::nearest;
 use crate::model::time::span_text;
 use crate::psp::rules::{self, RuleError, RuleFile};
 

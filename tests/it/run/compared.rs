@@ -220,7 +220,7 @@ async fn a_line_is_with_the_row_that_any_of_its_names_tells(engine: Engine) {
     // A dry run makes no line a row's own.
     let dry = shop.run_with(&["--all", "--since", "1d", "--dry-run"]).await;
     let counts = &dry.of_type("run_end")[0]["compared"];
-    let of = ["amount_differs", "only_here", "only_in_file"].map(|word| counts[word].as_u64());
+    let of = ["amount_differs", "only_here", "other_window"].map(|word| counts[word].as_u64());
     assert_eq!(of, [Some(2), Some(2), Some(1)], "{counts}");
     let ran = shop.run_with(&["--all", "--since", "1d"]).await;
     assert_eq!(
