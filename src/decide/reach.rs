@@ -24,6 +24,7 @@ use chrono::{Datelike, Days, NaiveDate, Weekday};
 use crate::decide::expected::Expected;
 use crate::model::time::{Instant, later};
 use crate::model::wildcard::fits;
+use crate::model::zone_words::may_be;
 
 /// How many missing files a sentence names.
 const NAMED: usize = 3;
@@ -76,6 +77,8 @@ pub struct Came {
     pub period: Option<(NaiveDate, NaiveDate)>,
     /// It has no row, and nothing in it says that there was none.
     pub is_empty: bool,
+    /// The words by which its rows name the zone of their days.
+    pub zones: Vec<String>,
 }
 
 impl Came {
@@ -93,6 +96,14 @@ impl Came {
         let word = between(&self.name).or_else(|| between(archive))?;
         let has_word = word.split(|c: char| !c.is_alphabetic()).any(|part| part.len() > 1);
         has_word.then_some(word)
+    }
+
+    /// What its rows say of the zone of their days, where that is another one than a series is
+    /// told by.
+    fn elsewhere(&self, expected: &Expected, day: NaiveDate) -> Option<String> {
+        let other = self.zones.iter().find(|word| !may_be(word, expected.zone, day))?;
+        let (name, zone) = (&self.name, expected.zone);
+        Some(format!("{name} tells days of {other}, and the `zone` of its source is {zone}"))
     }
 
     /// Whether it came after another.
@@ -121,6 +132,8 @@ struct Day {
     name: String,
     /// The name that something came by which is not whole: its own, or a closed day's before it.
     in_doubt: Option<String>,
+    /// What of it came with days of another zone, in words.
+    elsewhere: Option<String>,
     is_here: bool,
     /// What is here of it has no row.
     is_empty: bool,
@@ -259,6 +272,8 @@ struct Lacking<'f> {
     missing: BTreeSet<&'f str>,
     /// Those that came without a row.
     empty: BTreeSet<&'f str>,
+    /// Those that came with days of another zone, in words.
+    elsewhere: BTreeSet<&'f str>,
 }
 
 impl<'f> Lacking<'f> {
@@ -266,7 +281,9 @@ impl<'f> Lacking<'f> {
     fn take(&mut self, days: &'f [Day], from: Instant, to: Instant) {
         let wanted = days.iter().filter(|day| day.to > from && (day.from < to || day.is_due));
         for day in wanted {
-            if !day.is_here {
+            if let Some(words) = &day.elsewhere {
+                self.elsewhere.insert(words);
+            } else if !day.is_here {
                 self.missing.insert(day.in_doubt.as_deref().unwrap_or(&day.name));
             }
             if day.is_empty && (day.from < to || day.has_rows) {
@@ -276,19 +293,19 @@ impl<'f> Lacking<'f> {
     }
 
     fn is_any(&self) -> bool {
-        !self.missing.is_empty() || !self.empty.is_empty()
+        !(self.missing.is_empty() && self.empty.is_empty() && self.elsewhere.is_empty())
     }
 
     fn words(&self) -> String {
-        let missing = format!("{} did not come whole yet", named(&self.missing));
-        if self.empty.is_empty() {
-            return missing;
-        }
-        let empty = format!(
-            "{} came without a row, which proves nothing of a day on which rows were made or sent",
-            named(&self.empty)
-        );
-        if self.missing.is_empty() { empty } else { format!("{missing}; {empty}") }
+        let others = self.empty.is_empty() && self.elsewhere.is_empty();
+        let missing = (others || !self.missing.is_empty())
+            .then(|| format!("{} did not come whole yet", named(&self.missing)));
+        let empty = (!self.empty.is_empty()).then(|| {
+            let why = "which proves nothing of a day on which rows were made or sent";
+            format!("{} came without a row, {why}", named(&self.empty))
+        });
+        let elsewhere = (!self.elsewhere.is_empty()).then(|| named(&self.elsewhere));
+        [missing, empty, elsewhere].into_iter().flatten().collect::<Vec<_>>().join("; ")
     }
 }
 
@@ -323,7 +340,7 @@ fn days(
     let open_all_the_same = weekdays_besides(expected, came, (first, last));
     let words = words_of(expected, came, (first, last));
     let mut days: Vec<Day> = Vec::new();
-    let mut doubt: Option<String> = None;
+    let (mut doubt, mut elsewhere): (Option<String>, Option<String>) = (None, None);
     let mut since: Option<NaiveDate> = None;
     for day in first.iter_days().take_while(|day| *day <= last) {
         let next = day.checked_add_days(Days::new(1));
@@ -339,6 +356,7 @@ fn days(
         if own.iter().any(|file| is_in_doubt(file, &own)) {
             doubt = doubt.or_else(|| Some(name.clone()));
         }
+        elsewhere = elsewhere.or_else(|| own.iter().find_map(|file| file.elsewhere(expected, day)));
         if !is_open {
             since = since.or(Some(day));
             continue;
@@ -353,13 +371,15 @@ fn days(
         let from = days.last().map_or(start, |before| before.to);
         let told_from = told_from(expected, &whole).map_or(from, |told| told.min(start));
         let is_due = expected.due(day).is_some_and(|due| due <= now);
-        let is_here = !whole.is_empty() && in_doubt.is_none();
+        let elsewhere = elsewhere.take();
+        let is_here = !whole.is_empty() && in_doubt.is_none() && elsewhere.is_none();
         if is_here && told_from > from {
             days.push(Day {
                 from,
                 to: told_from,
                 name: name.clone(),
                 in_doubt: begun.map(|first| format!("a file that tells of {first}")),
+                elsewhere: None,
                 is_here: false,
                 is_empty: false,
                 has_rows: false,
@@ -373,6 +393,7 @@ fn days(
             to: end,
             name,
             in_doubt,
+            elsewhere,
             is_here,
             is_empty,
             has_rows: false,
@@ -539,7 +560,7 @@ mod tests {
     /// One that came after all that are numbered lower.
     fn one_came(name: &str, worth: Worth) -> Came {
         let (name, at) = (name.to_owned(), at(ATTEMPT));
-        Came { number: 1, name, at, worth, period: None, is_empty: false }
+        Came { number: 1, name, at, worth, period: None, is_empty: false, zones: Vec::new() }
     }
 
     fn laid_out(expected: &[Expected], came: &[Came], since: &str, now: &str) -> AttemptFiles {
@@ -554,6 +575,27 @@ mod tests {
     }
 
     const ATTEMPT: &str = "2026-11-18T10:00:00Z";
+
+    #[test]
+    fn days_of_another_zone_are_not_those_of_the_series() {
+        let week =
+            Calendar::of([Weekday::Mon, Weekday::Tue, Weekday::Wed, Weekday::Thu, Weekday::Fri]);
+        let expected = [daily("acc_%Y%m%d.csv", week)];
+        let lacks = |zones: &[&str]| {
+            let mut files = came(&["20261117", "20261118", "20261119"]);
+            files[1].zones = zones.iter().map(|word| (*word).to_owned()).collect();
+            let now = "2026-11-20T12:00:00Z";
+            let files = laid_out(&expected, &files, "2026-11-17T10:00:00Z", now);
+            told(&files, ATTEMPT, "2026-11-18T11:00:00Z").1
+        };
+        for same in [&[][..], &["CET"], &["CET", "CEST"], &["Mars"]] {
+            assert_eq!(lacks(same), None, "{same:?}");
+        }
+        let words = "acc_20261118.csv tells days of PST, and the `zone` of its source is \
+                     Europe/Berlin";
+        assert_eq!(lacks(&["PST"]).as_deref(), Some(words));
+        assert_eq!(lacks(&["CET", "PST"]).as_deref(), Some(words));
+    }
 
     #[test]
     fn days_without_a_gap_reach_from_midnight_to_midnight_of_their_zone() {

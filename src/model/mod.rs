@@ -17,3 +17,4 @@ pub mod fill;
 pub mod reason;
 pub mod settlement;
 pub mod wildcard;
+pub mod zone_words;

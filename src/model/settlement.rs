@@ -215,6 +215,8 @@ pub struct StatementEnd {
     pub from: Option<NaiveDate>,
     /// As `from`.
     pub to: Option<NaiveDate>,
+    /// The words by which its rows name the zone of their days, where they do.
+    pub zones: Vec<String>,
     /// What ties it.
     pub tie: Tie,
 }

@@ -326,6 +326,7 @@ fn came(file: &AttemptFile) -> Came {
         worth: file.worth,
         period,
         is_empty: file.is_empty,
+        zones: file.zones.clone(),
     }
 }
 

@@ -7,7 +7,7 @@
 //! several rows could have is nobody's; one that none has is matched again by every run. So is one
 //! of a day that is far ahead, which is held against no row that ended until then.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::slice::Chunks;
 
 use chrono::TimeDelta;
@@ -35,14 +35,13 @@ use crate::run::error::{Doing, RunError};
 use crate::run::events::Event;
 use crate::run::line_cases;
 use crate::run::named_payments::{Failed, NamedPayments, Placed, RowsByPayment};
-use crate::run::people;
+use crate::run::people::{self, RowsByTable};
 use crate::run::scene::Scene;
 use crate::run::taken_alone;
 use crate::store::decode::kind_of;
 use crate::store::driver::Driver;
 use crate::store::files::{FileDriver, LineMark, LinePlace, OpenLine, StoredLine};
 use crate::store::payouts::{NamedPayout, Payout, PayoutDriver, PayoutKey, TABLE as PAYOUTS};
-use crate::store::people::PeopleDriver;
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::SourceTable;
 
@@ -55,9 +54,6 @@ const GONE_AT_ONCE: i64 = 5_000;
 /// Lines that are read together, and whose texts are looked for together among what rows store of
 /// the PSP: where the table has no index for that, each such question reads it whole.
 const READ_AT_ONCE: i64 = 100_000;
-
-/// Open cases among which those are looked for whose booking is another row's by now.
-const CASES: i64 = 100_000;
 
 /// Files list attempts within days. A hand-back of longer ago is not looked for among them.
 const LISTED_WITHIN: TimeDelta = TimeDelta::days(92);
@@ -89,7 +85,7 @@ pub(super) type Named = BTreeMap<usize, Vec<(String, LinePlace)>>;
 pub(super) type Rows = BTreeMap<usize, HashMap<String, Transaction>>;
 
 /// Rows by table that lines contradicted which are other rows' by now, or are back.
-type Freed = BTreeMap<usize, BTreeSet<String>>;
+type Freed = RowsByTable;
 
 /// Matches the open lines of every account that has files, until a stop is asked for. A dry run
 /// writes nothing: it tells which lines would become a row's, and gives back the rows that would be
@@ -137,7 +133,7 @@ pub async fn match_lines(
             taken_alone::look_beside(scene, account, books, tell).await?;
         }
         if asked_ids.is_none() {
-            look_again(scene, account, books, &mut all).await?;
+            look_again(scene, account, books, &mut all, tell).await?;
             look_at_listed(scene, account, books, &mut all).await?;
         }
     }
@@ -275,16 +271,7 @@ async fn look_at_freed(
     if !may_look_at_cases(scene, account) {
         return Ok(());
     }
-    for (index, ids) in freed {
-        let Some(table) = scene.tables.get(*index) else { continue };
-        let name = &table.settings.name;
-        let now = scene.clock.now();
-        let keys = scene.db.rows_to_look_at(name, &people::CLEARED, now, CASES, true).await;
-        let mut keys = keys.doing("looking for cases of bookings that went elsewhere")?;
-        keys.retain(|key| ids.contains(key));
-        Box::pin(people::look_at_cases(scene, books, table, keys, tell)).await?;
-    }
-    Ok(())
+    people::look_at_cases_of(scene, books, freed, &people::CLEARED, tell).await
 }
 
 /// Rows that were handed back and that a file lists after all are looked at again: what was proven
@@ -325,29 +312,30 @@ async fn look_at_listed(
     Ok(())
 }
 
-/// Rows that succeeded by a line which a correction took out are looked at again: what they were
-/// paid by is gone, and nobody else would say so.
+/// Rows of which a correction took a line out are looked at again, and nobody else would say so:
+/// those that succeeded by it, whose money is gone, and those with a case, which may be about it.
 async fn look_again(
     scene: &Scene<'_>,
     account: &str,
     books: &mut Books,
     all: &mut Again,
+    tell: Tell<'_>,
 ) -> Result<(), RunError> {
+    if scene.accounts.get(account).is_some_and(|open| open.paused.is_some()) {
+        return Ok(());
+    }
     let mut after = None;
     loop {
         let gone = scene.db.taken_out(account, after, GONE_AT_ONCE).await;
         let gone = gone.doing("looking for rows whose line was taken out")?;
         let Some(last) = gone.last() else { return Ok(()) };
         after = Some(last.place);
-        let mut again: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
-        for (table, id) in gone.iter().filter_map(|line| line.row.as_ref()) {
-            let mut tables = scene.tables.iter();
-            if let Some(index) = tables.position(|own| own.settings.name == *table) {
-                again.entry(index).or_default().insert(id.clone());
-            }
-        }
+        let paid_by = |line: &&StoredLine| {
+            let of = |reason: Reason| line.reason.as_deref() == Some(reason.as_str());
+            of(Reason::Settled) || of(Reason::ToleranceDelta)
+        };
         let now = scene.clock.now();
-        for (index, ids) in again {
+        for (index, ids) in rows_of_gone(scene, gone.iter().filter(paid_by)) {
             let Some(table) = scene.tables.get(index) else { continue };
             let ids: Vec<String> = ids.into_iter().collect();
             let count = u64::try_from(ids.len()).unwrap_or(u64::MAX);
@@ -360,11 +348,28 @@ async fn look_again(
             enrolled.doing("taking rows whose line was taken out into the work list")?;
         }
         if !scene.options.dry_run {
+            let rows = rows_of_gone(scene, &gone);
+            people::look_at_cases_of(scene, books, &rows, Reason::ALL, tell).await?;
             let places: Vec<LinePlace> = gone.iter().map(|line| line.place).collect();
             let noted = scene.db.note_looked_again(scene.run_id, &places).await;
             noted.doing("noting which rows are looked at again")?;
         }
     }
+}
+
+/// The rows that lines were, by the place of their table.
+fn rows_of_gone<'l>(
+    scene: &Scene<'_>,
+    gone: impl IntoIterator<Item = &'l StoredLine>,
+) -> RowsByTable {
+    let mut rows = RowsByTable::new();
+    for (table, id) in gone.into_iter().filter_map(|line| line.row.as_ref()) {
+        let mut tables = scene.tables.iter();
+        if let Some(index) = tables.position(|own| own.settings.name == *table) {
+            rows.entry(index).or_default().insert(id.clone());
+        }
+    }
+    rows
 }
 
 /// What some lines came to.

@@ -435,6 +435,7 @@ impl Feeder<'_> {
             problems: sums.problems.clone(),
             problems_total: sums.problems_total,
             card_numbers: self.pans,
+            zones: sums.zones.iter().map(|word| masked(word).into_owned()).collect(),
         });
         let end = if sums.failed { Part::Quarantine(file) } else { Part::Whole(file) };
         self.parts.blocking_send(end).ok()?;

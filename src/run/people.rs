@@ -4,7 +4,7 @@
 //! An approval that no PSP could be asked about stands, and the next run tries it again. One that
 //! the evidence stands against is refused, and its case stays open with what was found.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use chrono::TimeDelta;
 use tokio_util::sync::CancellationToken;
@@ -52,6 +52,9 @@ const AT_ONCE: i64 = 500;
 /// Cases of a table that one run looks at again; the others are the next run's.
 const LOOKS_AT_ONCE: i64 = 1_000;
 
+/// Open cases among which those of some rows are looked for.
+const CASES: i64 = 100_000;
+
 /// How long a case that only time opened is left alone.
 const LOOK_EVERY: TimeDelta = TimeDelta::days(1);
 
@@ -70,6 +73,9 @@ pub(super) const CLEARED: [Reason; 6] = [
 
 /// Reasons that say no more than that time went by without an answer.
 pub(super) const ONLY_TIME: [Reason; 2] = [Reason::PendingTooLong, Reason::Unprovable];
+
+/// Keys of rows, by the place of their table.
+pub(super) type RowsByTable = BTreeMap<usize, BTreeSet<String>>;
 
 /// Carries out what people approved for these cases, in a run of its own.
 ///
@@ -797,6 +803,25 @@ pub async fn look_again(
             let no_news: &[Reason] = &ONLY_TIME;
             look_at(scene, books, (table, &mapped), open, (some, no_news), tell).await?;
         }
+    }
+    Ok(())
+}
+
+/// Looks again at those of these rows that have an open case of one of these reasons.
+pub(super) async fn look_at_cases_of(
+    scene: &Scene<'_>,
+    books: &mut Books,
+    rows: &RowsByTable,
+    reasons: &[Reason],
+    tell: Tell<'_>,
+) -> Result<(), RunError> {
+    for (index, ids) in rows {
+        let Some(table) = scene.tables.get(*index) else { continue };
+        let (name, now) = (&table.settings.name, scene.clock.now());
+        let keys = scene.db.rows_to_look_at(name, reasons, now, CASES, true).await;
+        let mut keys = keys.doing("looking for cases of rows that lines tell of")?;
+        keys.retain(|key| ids.contains(key));
+        Box::pin(look_at_cases(scene, books, table, keys, tell)).await?;
     }
     Ok(())
 }

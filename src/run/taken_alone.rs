@@ -2,24 +2,18 @@
 //! refund alone, and that row has the line now. What the line says of the payment is told by the
 //! next run of all rows, as if that one had taken it.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::model::reason::Reason;
 use crate::model::transaction::Kind;
 use crate::run::books::{Books, Tell};
 use crate::run::by_files::Names;
 use crate::run::error::{Doing, RunError};
 use crate::run::named_payments::NamedPayments;
-use crate::run::people;
+use crate::run::people::{self, RowsByTable};
 use crate::run::scene::Scene;
 use crate::store::files::FileDriver;
-use crate::store::people::PeopleDriver;
 
 /// Lines read at once.
 const AT_ONCE: i64 = 5_000;
-
-/// Cases read at once.
-const CASES: i64 = 100_000;
 
 /// Looks again at the open cases of payments that such lines name.
 pub(super) async fn look_beside(
@@ -37,7 +31,7 @@ pub(super) async fn look_beside(
         let named = Box::pin(NamedPayments::of(scene, account, lines.iter().map(Names::from)));
         let named = named.await?;
         let payments = named.rows();
-        let mut beside: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
+        let mut beside = RowsByTable::new();
         for line in &lines {
             let (names, way) = (Names::from(line), (line.kind, line.direction));
             let paid = payments.row_of(names, way, Kind::Charge);
@@ -45,13 +39,6 @@ pub(super) async fn look_beside(
                 beside.entry(table).or_default().insert(row.key.id.clone());
             }
         }
-        for (index, ids) in beside {
-            let Some(table) = scene.tables.get(index) else { continue };
-            let (name, now) = (&table.settings.name, scene.clock.now());
-            let keys = scene.db.rows_to_look_at(name, Reason::ALL, now, CASES, true).await;
-            let mut keys = keys.doing("looking for cases beside lines that were taken")?;
-            keys.retain(|key| ids.contains(key));
-            Box::pin(people::look_at_cases(scene, books, table, keys, tell)).await?;
-        }
+        people::look_at_cases_of(scene, books, &beside, Reason::ALL, tell).await?;
     }
 }

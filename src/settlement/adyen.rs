@@ -20,6 +20,7 @@ use crate::model::settlement::{
     Control, EntryStatus, Finality, Found, Line, LineKind, Problem, Severity, SignedMoney,
     StatementEnd, TagKind, Tie,
 };
+use crate::model::zone_words::are_seasons_of_one;
 use crate::settlement::Parse;
 use crate::settlement::amount::shown;
 use crate::settlement::kinds;
@@ -211,20 +212,6 @@ fn is_reversal(kind: &str) -> bool {
     kind.contains("chargeback") || kind.contains("reversed") || kind == "capturefailed"
 }
 
-/// A zone's words for winter and summer: of both, no day is another one.
-const SEASONS: [[&str; 2]; 10] = [
-    ["CET", "CEST"],
-    ["EET", "EEST"],
-    ["WET", "WEST"],
-    ["GMT", "BST"],
-    ["PST", "PDT"],
-    ["MST", "MDT"],
-    ["CST", "CDT"],
-    ["EST", "EDT"],
-    ["AEST", "AEDT"],
-    ["NZST", "NZDT"],
-];
-
 /// A report of more zones is not one of Adyen's.
 const ZONES: usize = 50;
 
@@ -237,14 +224,12 @@ struct Zones {
 
 impl Zones {
     fn add(&mut self, line: u64, word: &str, out: &mut Out) {
-        let word = word.to_ascii_uppercase();
-        if word.is_empty() || self.words.contains(&word) || self.words.len() >= ZONES {
+        let is_known = self.words.iter().any(|own| own.eq_ignore_ascii_case(word));
+        if word.is_empty() || is_known || self.words.len() >= ZONES {
             return;
         }
-        let is_one = |own: &String| {
-            SEASONS.iter().any(|two| two.contains(&own.as_str()) && two.contains(&word.as_str()))
-        };
-        let other = self.words.iter().find(|own| !is_one(own)).cloned();
+        let word = word.to_owned();
+        let other = self.words.iter().find(|own| !are_seasons_of_one(own, &word)).cloned();
         self.words.insert(word.clone());
         let Some(other) = other.filter(|_| !self.is_told) else { return };
         self.is_told = true;
@@ -267,9 +252,10 @@ impl Period {
         self.to = Some(self.to.map_or(day, |to| to.max(day)));
     }
 
-    fn end(&mut self, line: u64, tie: Tie) -> StatementEnd {
+    fn end(&mut self, line: u64, zones: &Zones, tie: Tie) -> StatementEnd {
         let Self { from, to } = std::mem::take(self);
-        StatementEnd { line, from, to, tie, ..StatementEnd::default() }
+        let zones = zones.words.iter().cloned().collect();
+        StatementEnd { line, from, to, zones, tie, ..StatementEnd::default() }
     }
 }
 
@@ -360,7 +346,7 @@ impl Settlement {
             Tie::Declared(false) => Tie::Balances,
             tie => tie,
         };
-        out.end(self.period.end(row.line, tie));
+        out.end(self.period.end(row.line, &self.zones, tie));
         let opened = self.opened.entry(key.clone()).or_default();
         *opened = opened.saturating_add(1);
         // Rows by their time: each part stands beside the others, and is no other issue of them.
@@ -555,7 +541,7 @@ impl Report for Settlement {
 
     fn end(&mut self, line: u64, out: &mut Out) {
         let tie = self.tie();
-        out.end(self.period.end(line, tie));
+        out.end(self.period.end(line, &self.zones, tie));
         for ((account, batch, currency), sum) in &self.batches {
             let payout = if sum.paid_out { "payout included" } else { "which has no payout row" };
             let account = if account.is_empty() { "" } else { &format!(" of {account}") };
@@ -728,13 +714,18 @@ impl Report for Accounting {
     }
 
     fn end(&mut self, line: u64, out: &mut Out) {
-        end_of_attempts(&mut self.period, line, Finality::Final, out);
+        end_of_attempts((&mut self.period, &self.zones), line, Finality::Final, out);
     }
 }
 
 /// A report of attempts declares nothing that would show that it was cut at a row's end. What can
 /// show it is the end of its last line, and then it says nothing of what it does not list.
-fn end_of_attempts(period: &mut Period, line: u64, finality: Finality, out: &mut Out) {
+fn end_of_attempts(
+    (period, zones): (&mut Period, &Zones),
+    line: u64,
+    finality: Finality,
+    out: &mut Out,
+) {
     let mut tie = Tie::Balances;
     if out.is_cut() {
         if !out.is_open() {
@@ -744,7 +735,7 @@ fn end_of_attempts(period: &mut Period, line: u64, finality: Finality, out: &mut
         out.push(Problem::warning(line, "last row", "the end of its line", found));
         tie = Tie::Declared(false);
     }
-    out.end(period.end(line, tie));
+    out.end(period.end(line, zones, tie));
 }
 
 struct Received {
@@ -806,7 +797,7 @@ impl Report for Received {
     }
 
     fn end(&mut self, line: u64, out: &mut Out) {
-        end_of_attempts(&mut self.period, line, Finality::Notice, out);
+        end_of_attempts((&mut self.period, &self.zones), line, Finality::Notice, out);
     }
 }
 

@@ -373,7 +373,8 @@ impl Balances {
         problems.extend(summary.no_status().filter(|_| is_bare && finality == Finality::Final));
         let (from, to) = (opening.and_then(|b| b.date), closing.and_then(|b| b.date));
         let from = from.or(to);
-        let end = StatementEnd { line, opening, closing, currency, from, to, tie };
+        let zones = Vec::new();
+        let end = StatementEnd { line, opening, closing, currency, from, to, zones, tie };
         (end, problems)
     }
 }

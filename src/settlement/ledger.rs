@@ -3,7 +3,7 @@
 //! Sums are i128 per currency, so that no file can overflow them. Memory is flat: counts, and
 //! lists that are cut at a limit and say so.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Read};
 
 use crate::model::money::Currency;
@@ -127,6 +127,8 @@ pub struct Sums {
     pub problems: Vec<Problem>,
     /// How many problems there are.
     pub problems_total: u64,
+    /// The words by which the rows name the zone of their days, where they do.
+    pub zones: BTreeSet<String>,
     /// Whether one of them quarantines the file.
     pub failed: bool,
 }
@@ -286,6 +288,7 @@ impl Ledger {
         open.head.currency = end.currency.or(open.head.currency);
         open.head.from = open.head.from.or(end.from);
         open.head.to = open.head.to.or(end.to);
+        self.sums.zones.extend(end.zones.iter().cloned());
         if let Tie::Declared(holds) = end.tie {
             open.ties = Some(holds);
         } else if let (Some(opening), Some(closing)) = (end.opening, end.closing) {

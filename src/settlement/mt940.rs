@@ -622,6 +622,7 @@ impl Mt940 {
             currency: open.currency,
             from: opening.and_then(|balance| balance.date),
             to: closing.and_then(|balance| balance.date),
+            zones: Vec::new(),
             tie: match open.declared_tie() {
                 _any if unread => Tie::Declared(false),
                 Some(holds) if interim => Tie::Declared(holds),

@@ -716,6 +716,8 @@ pub struct FileSums {
     pub problems_total: u64,
     /// Lines with a card number, whose digits are masked.
     pub card_numbers: u64,
+    /// The words by which its rows name the zone of their days.
+    pub zones: Vec<String>,
 }
 
 impl FileSums {
@@ -937,6 +939,21 @@ pub struct AttemptFile {
     pub named_at: Instant,
     /// The format's word.
     pub format: String,
+    /// The words by which its rows name the zone of their days.
+    pub zones: Vec<String>,
+}
+
+/// Between the words that a file names its zones by: no word has it.
+const BETWEEN_ZONES: char = '\n';
+
+/// As the column keeps them.
+pub(in crate::store) fn zones_text(zones: &[String]) -> String {
+    zones.join(&String::from(BETWEEN_ZONES))
+}
+
+/// The words that a column keeps.
+pub(in crate::store) fn zones_of(text: &str) -> Vec<String> {
+    text.split(BETWEEN_ZONES).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
 /// Opens or refreshes the case of a file or of one that is missing: subject, reason, text, account,
@@ -1011,9 +1028,10 @@ pub(in crate::store) const OF_MONEY: i64 = 10_000;
 pub(in crate::store) const TAKEN_OUT: &str =
     "l.state = 'superseded' and l.reason in ('settled', 'tolerance_delta')";
 
-/// The same, whose row waits to be looked at again; as the index over them says it.
-pub(in crate::store) const TAKEN_OUT_WAITS: &str = "l.state = 'superseded' \
-     and l.reason in ('settled', 'tolerance_delta') and l.again_run is null and l.key is not null";
+/// Any line of a row that a correction took out, whose row waits to be looked at again; as the
+/// index over them says it.
+pub(in crate::store) const TAKEN_OUT_WAITS: &str =
+    "l.state = 'superseded' and l.again_run is null and l.key is not null";
 
 /// What makes a line `l` one of what came back.
 pub(in crate::store) const CAME_BACK: &str =
@@ -1060,10 +1078,10 @@ pub(in crate::store) const ATTEMPT_FILES: &str = "select f.id, n.name, min(s.fro
      when f.state <> 'loaded' or max(case when s.covers_attempts and s.state <> 'superseded' \
      and not coalesce(s.ties, true) then 1 else 0 end) = 1 then 'doubtful' \
      when max(case when s.covers_attempts then 1 else 0 end) = 1 then 'aside' \
-     else 'other' end, max(n.first_seen_at), f.format \
+     else 'other' end, max(n.first_seen_at), f.format, f.zones \
      from tieout_files f join tieout_file_names n on n.file_id = f.id \
      left join tieout_statements s on s.file_id = f.id \
-     where f.account = $1 group by f.id, n.name, f.received_at, f.format \
+     where f.account = $1 group by f.id, n.name, f.received_at, f.format, f.zones \
      order by f.id, n.name";
 
 /// What became of a statement.

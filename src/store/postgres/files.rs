@@ -13,7 +13,7 @@ use crate::store::error::StoreError;
 use crate::store::files::{
     Came, Ended, FileEnd, FileHead, FileSums, Held, NewLine, NewStatement, OPENED, OPENED_AS,
     PUT_FILE_CASE, Part, PartsEnd, STATEMENTS_KEPT, Sighting, StatementClose, TIES_NOW, big,
-    case_of, clean, opened_problems, opened_text, problems_json, quarantine_text,
+    case_of, clean, opened_problems, opened_text, problems_json, quarantine_text, zones_text,
 };
 use crate::store::postgres::copy::CopyRow;
 use crate::store::postgres::errors::{failed, unexpected};
@@ -285,7 +285,7 @@ async fn sum_up(
 ) -> Result<(), StoreError> {
     sqlx::query(
         "update tieout_files set state = $2, statements = $3, entries = $4, lines = $5, \
-         totals = $6, problems = $7, problems_total = $8, \
+         totals = $6, problems = $7, problems_total = $8, zones = $9, \
          spooled_as = case when $2 = 'quarantined' then spooled_as end where id = $1",
     )
     .bind(id)
@@ -296,6 +296,7 @@ async fn sum_up(
     .bind(&sums.totals)
     .bind(problems_json(&sums.problems))
     .bind(big(sums.problems_total))
+    .bind(zones_text(&sums.zones))
     .execute(connection)
     .await
     .map(|_| ())

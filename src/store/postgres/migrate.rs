@@ -42,6 +42,12 @@ pub(super) const MIGRATIONS: &[(i64, &str, &str)] = &[
         "lines of payouts",
         include_str!("../../../migrations/postgres/0025_lines_of_payouts.sql"),
     ),
+    (
+        26,
+        "taken out of cases",
+        include_str!("../../../migrations/postgres/0026_taken_out_of_cases.sql"),
+    ),
+    (27, "zones of files", include_str!("../../../migrations/postgres/0027_zones_of_files.sql")),
 ];
 
 /// tieout's tables are brought up to date where they are, be it that another schema comes first by

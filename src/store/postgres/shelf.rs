@@ -7,7 +7,7 @@ use crate::model::settlement::Finality;
 use crate::store::error::StoreError;
 use crate::store::files::{
     ATTEMPT_FILES, AttemptFile, FILE, FileFilter, FileRow, FileState, Held, STATEMENT,
-    StatementRow, StatementState, problems_of,
+    StatementRow, StatementState, problems_of, zones_of,
 };
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::sql::{Cells, Sql};
@@ -136,6 +136,7 @@ pub(super) async fn attempt_files(
             worth: cells.word(6, Worth::parse)?,
             named_at: cells.at(7)?,
             format: cells.text(8)?,
+            zones: zones_of(&cells.text(9)?),
         })
     };
     rows.iter().map(file).collect()

@@ -12,7 +12,7 @@ use crate::store::error::StoreError;
 use crate::store::files::{
     Came, Ended, FileEnd, FileHead, FileSums, Held, NewLine, NewStatement, OPENED, OPENED_AS,
     PUT_FILE_CASE, Part, PartsEnd, Sighting, StatementClose, TIES_NOW, big, case_of, clean,
-    date_text, opened_problems, opened_text, problems_json, quarantine_text,
+    date_text, opened_problems, opened_text, problems_json, quarantine_text, zones_text,
 };
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::sql::{Value, execute, execute_rows, fetch};
@@ -212,7 +212,7 @@ async fn sum_up(
 ) -> Result<(), StoreError> {
     let query = sqlx::query(
         "update tieout_files set state = ?2, statements = ?3, entries = ?4, lines = ?5, \
-         totals = ?6, problems = ?7, problems_total = ?8, \
+         totals = ?6, problems = ?7, problems_total = ?8, zones = ?9, \
          spooled_as = case when ?2 = 'quarantined' then spooled_as end where id = ?1",
     )
     .bind(id)
@@ -222,7 +222,8 @@ async fn sum_up(
     .bind(big(sums.lines))
     .bind(sums.totals.clone())
     .bind(problems_json(&sums.problems))
-    .bind(big(sums.problems_total));
+    .bind(big(sums.problems_total))
+    .bind(zones_text(&sums.zones));
     execute(connection, DOING, query).await.map(|_| ())
 }
 

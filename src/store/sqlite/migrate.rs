@@ -40,6 +40,12 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (23, "rejected", include_str!("../../../migrations/sqlite/0023_rejected_by_people.sql")),
     (24, "line cases", include_str!("../../../migrations/sqlite/0024_line_cases.sql")),
     (25, "lines of payouts", include_str!("../../../migrations/sqlite/0025_lines_of_payouts.sql")),
+    (
+        26,
+        "taken out of cases",
+        include_str!("../../../migrations/sqlite/0026_taken_out_of_cases.sql"),
+    ),
+    (27, "zones of files", include_str!("../../../migrations/sqlite/0027_zones_of_files.sql")),
 ];
 
 fn all() -> Vec<Migration> {

@@ -8,7 +8,9 @@ use crate::model::reason::Reason;
 use crate::model::time::{Instant, to_text};
 use crate::store::batches::PARTED;
 use crate::store::error::StoreError;
-use crate::store::files::{FileSums, Held, LinePlace, Part, PartsEnd, StoredLine, big, case_of};
+use crate::store::files::{
+    FileSums, Held, LinePlace, Part, PartsEnd, StoredLine, big, case_of, zones_text,
+};
 use crate::store::pages::Issue;
 use crate::store::release::{
     ADDED, About, CARRIED_OUT, DECIDES, Dialect, Difference, Release, Said, Spoken, TAKES_PLACE,
@@ -151,14 +153,15 @@ async fn sum_up(
     sums: &FileSums,
 ) -> Result<(), StoreError> {
     let query = sqlx::query(
-        "update tieout_files set statements = ?2, entries = ?3, lines = ?4, totals = ?5 \
-         where id = ?1",
+        "update tieout_files set statements = ?2, entries = ?3, lines = ?4, totals = ?5, \
+         zones = ?6 where id = ?1",
     )
     .bind(file)
     .bind(big(sums.statements))
     .bind(big(sums.entries))
     .bind(big(sums.lines))
-    .bind(sums.totals.clone());
+    .bind(sums.totals.clone())
+    .bind(zones_text(&sums.zones));
     execute(connection, DOING, query).await.map(|_| ())
 }
 

@@ -22,6 +22,7 @@ on_both_databases!(
     a_tag_with_other_marks_stops_the_proof,
     a_tag_that_was_masked_stops_the_proof,
     a_report_that_may_have_been_cut_proves_nothing,
+    a_report_of_another_zones_days_proves_nothing,
     a_later_report_without_a_row_is_believed_where_no_row_was_made,
     a_row_that_a_report_lists_after_all_is_a_case_at_once,
     a_row_that_was_sent_again_and_is_listed_after_all_is_a_case,
@@ -86,6 +87,11 @@ fn known(ago: u64) -> Vec<(String, String, i64, &'static str)> {
 
 fn one(reference: &str, tag: &str, cents: i64) -> (String, String, i64, &'static str) {
     (reference.to_owned(), tag.to_owned(), cents, "Authorised")
+}
+
+/// A report whose days are those of a zone, by its word.
+fn in_zone(word: &str, report: &str) -> String {
+    report.replace(",UTC,", &format!(",{word},"))
 }
 
 async fn shop_with_files(engine: Engine) -> Shop {
@@ -674,7 +680,7 @@ async fn a_day_is_that_of_any_of_several_zones(engine: Engine) {
             _another => vec![own],
         };
         let path = shop.folder().join(day(ago).format("east_%Y_%m_%d.csv").to_string());
-        std::fs::write(&path, received(ago, &blind)).unwrap();
+        std::fs::write(&path, in_zone("+14", &received(ago, &blind))).unwrap();
         let path = path.to_str().unwrap();
         shop.tieout(&["ingest", path, "--account", "bank"]).await.ended(0);
     }
@@ -691,7 +697,7 @@ async fn an_attempt_of_the_senders_own_day_is_the_second_one(engine: Engine) {
     shop.insert(&(101..=130).map(paid).collect::<Vec<_>>()).await;
     shop.insert(&[stuck(1)]).await;
     for ago in 1..=AGO {
-        bring(&shop, ago, &known(ago)).await;
+        bring_text(&shop, ago, &in_zone("SST", &received(ago, &known(ago)))).await;
     }
     is(&decided(&shop).await, "1", "retryable absent", "");
     let given_back = format!("update tieout_handbacks set at = '{}T03:00:00.000000Z'", day(1));
@@ -703,7 +709,7 @@ async fn an_attempt_of_the_senders_own_day_is_the_second_one(engine: Engine) {
     );
     shop.raw.execute(&again).await;
     let own = [known(2), vec![one("PSP1", "pay_1", 10_001)]].concat();
-    bring(&shop, 2, &own).await;
+    bring_text(&shop, 2, &in_zone("SST", &received(2, &own))).await;
     for _look in 0..3 {
         shop.a_span_passes().await;
         shop.due_now().await;
@@ -711,6 +717,27 @@ async fn an_attempt_of_the_senders_own_day_is_the_second_one(engine: Engine) {
     }
     is(&decided(&shop).await, "1", "wait psp_pending", "");
     shop.check(true).await;
+}
+
+/// A day of the sender's ends when it does there: until the configuration says so, its report
+/// proves nothing of the hours that it does not have.
+async fn a_report_of_another_zones_days_proves_nothing(engine: Engine) {
+    let shop = shop_with_files(engine).await;
+    shop.insert(&(101..=130).map(paid).collect::<Vec<_>>()).await;
+    shop.insert(&[stuck(1)]).await;
+    for ago in 1..=AGO + 1 {
+        bring_text(&shop, ago, &in_zone("PST", &received(ago, &known(ago)))).await;
+    }
+    let says = format!("{} tells days of PST, and the `zone` of its source is UTC", name(AGO));
+    is(&decided(&shop).await, "1", "wait absence_unproven", &says);
+    let path = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let theirs = text.replace("zone = \"UTC\"", "zone = \"America/Los_Angeles\"");
+    assert_ne!(theirs, text);
+    std::fs::write(&path, theirs).unwrap();
+    shop.due_now().await;
+    is(&decided(&shop).await, "1", "retryable absent", "in no file of bank");
+    shop.check(false).await;
 }
 
 /// A report of nothing but its header has lines of no currency.
