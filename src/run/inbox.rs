@@ -11,7 +11,7 @@ use crate::run::events::Event;
 use crate::run::expected::note_missing;
 use crate::run::fetch::{Fetching, Told};
 use crate::run::pages::note_pages;
-use crate::run::release::Releasing;
+use crate::run::release::{Releasing, waiting};
 use crate::run::scene::Scene;
 use crate::settlement::sources::settings::Source;
 use crate::store::inspect::NamedRow;
@@ -32,9 +32,7 @@ pub async fn bring_in(
         let releasing = Releasing { setup, db, run_id, stop };
         Box::pin(releasing.all(&is_asked, &mut |told| take(books, told, tell))).await?;
     }
-    let sources = scene.setup.sources.iter();
-    let is_in_scope = |source: &&Source| source.account.as_deref().is_some_and(&is_asked);
-    let sources: Vec<&Source> = sources.filter(is_in_scope).collect();
+    let sources = sources(scene, &is_asked);
     let fetching = Fetching {
         setup: scene.setup,
         db: scene.db,
@@ -52,6 +50,40 @@ pub async fn bring_in(
         for account in own {
             note_pages(scene.db, scene.run_id, account, scene.clock.now()).await?;
         }
+    }
+    Ok(())
+}
+
+/// The sources of these accounts.
+fn sources<'s>(scene: &Scene<'s>, is_asked: impl Fn(&str) -> bool) -> Vec<&'s Source> {
+    let is_in_scope = |source: &&Source| source.account.as_deref().is_some_and(&is_asked);
+    scene.setup.sources.iter().filter(is_in_scope).collect()
+}
+
+/// Says what of all this a dry run leaves to the run: it decides by the files that are here.
+pub async fn tell_left(
+    scene: &Scene<'_>,
+    books: &mut Books,
+    named: &[(String, NamedRow)],
+    tell: Tell<'_>,
+) -> Result<(), RunError> {
+    let is_asked = accounts(scene, named);
+    let sources = sources(scene, &is_asked);
+    if !sources.is_empty() {
+        let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
+        let text = format!(
+            "a dry run fetches nothing, and the run first fetches from {}; next: `tieout ingest` \
+             brings in what is there, and decides nothing",
+            names.join(", ")
+        );
+        books.miss(Exit::Ok, text, tell);
+    }
+    for (spoken, _file) in waiting(scene.db, &is_asked).await? {
+        let text = format!(
+            "a dry run leaves file {} as it is, and the run first lets it count, as {} said",
+            spoken.file, spoken.word.by
+        );
+        books.miss(Exit::Ok, text, tell);
     }
     Ok(())
 }

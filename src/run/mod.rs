@@ -163,7 +163,7 @@ async fn begin(
     tell: Tell<'_>,
 ) -> Result<(), RunError> {
     if scene.options.dry_run {
-        return Ok(());
+        return inbox::tell_left(scene, books, named, tell).await;
     }
     // An idle schedule asks this much, and opens no transaction.
     let undone = match people::is_whole(scene) {

@@ -232,6 +232,28 @@ pub async fn ask(db: &Database, file: &FileRow, word: &Word) -> Result<Said, Run
     db.ask_release(file.id, word, now).await.doing("noting that a file may count")
 }
 
+/// The words that wait, in their order, each with its file; of these accounts alone.
+///
+/// # Errors
+/// Where the database could not go on.
+pub(super) async fn waiting(
+    db: &Database,
+    is_asked: impl Fn(&str) -> bool,
+) -> Result<Vec<(Spoken, FileRow)>, RunError> {
+    let mut all = Vec::new();
+    for spoken in db.releases_waiting(None).await.doing("reading which files may count")? {
+        if let Some(file) = file_by(db, spoken.file).await?.filter(|file| is_asked(&file.account)) {
+            all.push((spoken, file));
+        }
+    }
+    Ok(all)
+}
+
+async fn file_by(db: &Database, id: i64) -> Result<Option<FileRow>, RunError> {
+    let filter = FileFilter { id: Some(id), limit: 1, ..FileFilter::default() };
+    Ok(db.files(&filter).await.doing("reading a file that may count")?.pop())
+}
+
 /// Who carries words out.
 pub(super) struct Releasing<'a> {
     /// The configuration.
@@ -255,15 +277,10 @@ impl Releasing<'_> {
         is_asked: impl Fn(&str) -> bool,
         tell: Tell<'_>,
     ) -> Result<(), RunError> {
-        let waiting = self.db.releases_waiting(None).await;
         let mut is_loaded = false;
-        for spoken in waiting.doing("reading which files may count")? {
+        for (spoken, file) in waiting(self.db, is_asked).await? {
             if self.stop.requested().is_some() {
                 break;
-            }
-            let Some(file) = self.file(spoken.file).await? else { continue };
-            if !is_asked(&file.account) {
-                continue;
             }
             let now = self.db.now().await.doing("reading the database's clock")?;
             match self.one(&spoken, &file, now).await? {
@@ -295,11 +312,6 @@ impl Releasing<'_> {
             sweep(self.setup, self.db, self.run_id).await?;
         }
         Ok(())
-    }
-
-    async fn file(&self, id: i64) -> Result<Option<FileRow>, RunError> {
-        let filter = FileFilter { id: Some(id), limit: 1, ..FileFilter::default() };
-        Ok(self.db.files(&filter).await.doing("reading a file that may count")?.pop())
     }
 
     async fn one(
@@ -373,7 +385,7 @@ impl Releasing<'_> {
         file: &FileRow,
         (added, removed): (u64, u64),
     ) -> Result<ReleasedNote, RunError> {
-        let held = self.file(file.id).await?.map_or(0, |file| file.held);
+        let held = file_by(self.db, file.id).await?.map_or(0, |file| file.held);
         Ok(ReleasedNote {
             file: file.id,
             name: file.name.clone(),

@@ -183,6 +183,8 @@ pub enum Next {
     Learn,
     /// Another key is known: ask the other side first.
     Ask,
+    /// Its key is revoked, and nobody may trust it: another one must come.
+    Replace,
     /// Nothing here: its operator must act.
     Wait,
 }
@@ -253,6 +255,11 @@ impl SourceError {
                 "ask its operator, by another way, whether the key was changed; only then: \
                  tieout sources trust {name}"
             ),
+            Self::Trust { next: Next::Replace, .. } => {
+                "ask its operator for a key that is not revoked; where this one was marked by \
+                 mistake, take its `@revoked` line out of the known hosts"
+                    .to_owned()
+            }
             Self::Trust { next: Next::Wait, .. } => {
                 "ask its operator for algorithms of this decade".to_owned()
             }

@@ -88,8 +88,8 @@ pub struct SourceSettings {
     pub zone: Option<String>,
     /// The PSP account that the files belong to. Default: the only one.
     pub account: Option<String>,
-    /// Moves each file into this folder once its lines are committed. Without it nothing is ever
-    /// changed at the source.
+    /// Moves each file into this folder, which is one below `path` where it does not begin with
+    /// `/`, once its lines are committed. Without it nothing is ever changed at the source.
     pub archive: Option<String>,
     /// sftp: the server.
     pub host: Option<String>,

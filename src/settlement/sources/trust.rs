@@ -142,7 +142,7 @@ impl<'a> Trusted<'a> {
                 (problem, Next::Ask)
             }
             Standing::Revoked => {
-                (format!("the host key of {address} is {shown}, which is revoked"), Next::Ask)
+                (format!("the host key of {address} is {shown}, which is revoked"), Next::Replace)
             }
         };
         SourceError::Trust { problem, next }

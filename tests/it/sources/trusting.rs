@@ -81,8 +81,8 @@ fn known_hosts_is_read_as_openssh_reads_it() {
         (hashed, Ok(())),
         (format!("127.0.0.1 {ed}\n"), Ok(())),
         (format!("[127.0.0.*]:{port} {ed}\n"), Ok(())),
-        (format!("@revoked {at} {ed}\n"), Err(Next::Ask)),
-        (format!("@revoked {at} {ed}\n{at} {ed}\n"), Err(Next::Ask)),
+        (format!("@revoked {at} {ed}\n"), Err(Next::Replace)),
+        (format!("@revoked {at} {ed}\n{at} {ed}\n"), Err(Next::Replace)),
         (format!("@revoked * {ed}\n{at} {rsa}\n"), Ok(())),
         (format!("@cert-authority {at} {wrong}\n{at} {ed}\n"), Ok(())),
         (format!("[other.example]:{port} {ed}\n"), Err(Next::Learn)),
@@ -115,7 +115,7 @@ fn a_fingerprint_of_any_of_the_servers_keys_does() {
     let revoked = format!("@revoked * {}\n", sshd.host_key("ed25519"));
     std::fs::write(sshd.path("known_hosts"), revoked).unwrap();
     let own = format!("host_key = ['{}']\n", sshd.fingerprint("ed25519"));
-    assert_eq!(verdict(&sshd, &own), Err(Next::Ask));
+    assert_eq!(verdict(&sshd, &own), Err(Next::Replace));
 }
 
 #[test]
