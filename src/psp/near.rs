@@ -76,11 +76,36 @@ fn may_hide(masked: &str, tag: &str) -> bool {
     both.all(|(seen, own)| seen == own || (seen == MASK && own.is_ascii_digit()))
 }
 
-/// What is compared of a tag: its plain form, and where it has marks, that without them.
+/// What is compared of a tag: its plain form, and where it has marks, that without them; each also
+/// without the zeros that fill up the numbers within it.
 fn forms(tag: &str) -> Vec<String> {
     let plain = plain_form(tag);
     let bare = without_marks(&plain);
-    if bare.is_empty() || bare == plain { vec![plain] } else { vec![plain, bare] }
+    let short = unpadded(&plain);
+    let bare_short = without_marks(&short);
+    let mut forms = vec![plain];
+    for form in [bare, short, bare_short] {
+        if !form.is_empty() && !forms.contains(&form) {
+            forms.push(form);
+        }
+    }
+    forms
+}
+
+/// Every number in it without leading zeros: of `order-0012` it is `order-12`.
+fn unpadded(plain: &str) -> String {
+    let mut short = String::with_capacity(plain.len());
+    let mut letters = plain.chars().peekable();
+    let mut is_within = false;
+    while let Some(letter) = letters.next() {
+        let goes_on = letters.peek().is_some_and(char::is_ascii_digit);
+        if letter == '0' && !is_within && goes_on {
+            continue;
+        }
+        is_within = letter.is_ascii_digit();
+        short.push(letter);
+    }
+    short
 }
 
 /// Lower case, without blanks, quotes and control characters around it, and without the leading
@@ -120,6 +145,28 @@ mod tests {
             ("************1112", vec![]),
             ("***********1111", vec![]),
             ("ord_************1111", vec![]),
+        ] {
+            assert_eq!(tags.near(seen), rows, "{seen:?}");
+        }
+    }
+
+    #[test]
+    fn zeros_that_fill_up_a_number_are_near_wherever_it_stands() {
+        let mut tags = NearTags::default();
+        for (index, tag) in ["ORDER-12", "ord0012", "X-1", "a00b-10-07"].iter().enumerate() {
+            tags.add(tag, u32::try_from(index).unwrap());
+        }
+        for (seen, rows) in [
+            ("ORDER-0012", vec![0]),
+            ("order0012", vec![0]),
+            ("ORD12", vec![1]),
+            ("x-01", vec![2]),
+            ("X01", vec![2]),
+            ("a0b-10-7", vec![3]),
+            ("ORDER-120", vec![]),
+            ("ORDER-102", vec![]),
+            ("X-10", vec![]),
+            ("a0b-1-7", vec![]),
         ] {
             assert_eq!(tags.near(seen), rows, "{seen:?}");
         }
