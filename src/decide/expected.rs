@@ -4,7 +4,7 @@
 //! the sender's zone, so many business days later. The calendar is data; a day that is no business
 //! day expects nothing. A missing file is never taken for an empty one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::ops::Bound;
 
@@ -304,6 +304,41 @@ fn filled(pattern: &str, day: NaiveDate) -> Option<String> {
     let mut name = String::new();
     write!(name, "{}", day.format(pattern)).ok()?;
     Some(name)
+}
+
+/// A name that a file came by.
+#[derive(Debug, Clone, Copy)]
+pub struct Told<'a> {
+    /// The name.
+    pub name: &'a str,
+    /// The file's number: the same bytes are one file.
+    pub file: i64,
+    /// When it came by that name.
+    pub at: Instant,
+    /// It has lines.
+    pub has_lines: bool,
+}
+
+/// Names of a day under which nothing came but bytes that another day's name had before, and that
+/// hold lines: the file of that day sent once more. What came first under a wrong name, and then
+/// under its own, did come, once another file has the wrong one; without a line, days are alike.
+pub fn resent<'a>(came: impl Iterator<Item = Told<'a>> + Clone) -> HashSet<&'a str> {
+    let mut first: HashMap<i64, Told<'a>> = HashMap::new();
+    let mut files: HashMap<&str, HashSet<i64>> = HashMap::new();
+    for told in came.clone() {
+        let own = first.entry(told.file).or_insert(told);
+        if told.at < own.at {
+            *own = told;
+        }
+        files.entry(told.name).or_default().insert(told.file);
+    }
+    let has_one = |name: &str| files.get(name).is_some_and(|files| files.len() == 1);
+    let is_again = |told: &Told<'_>| {
+        let first = first.get(&told.file).map(|first| first.name);
+        let is_anothers = first.is_some_and(|first| first != told.name && has_one(first));
+        told.has_lines && has_one(told.name) && is_anothers
+    };
+    came.filter(is_again).map(|told| told.name).collect()
 }
 
 /// The instant of a local time. Where clocks are set back it comes twice, and the later one

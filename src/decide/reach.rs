@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 
 use chrono::{Datelike, Days, NaiveDate, Weekday};
 
-use crate::decide::expected::Expected;
+use crate::decide::expected::{Expected, Told, resent};
 use crate::model::time::{Instant, later};
 use crate::model::wildcard::fits;
 use crate::model::zone_words::may_be;
@@ -79,6 +79,8 @@ pub struct Came {
     pub is_empty: bool,
     /// The words by which its rows name the zone of their days.
     pub zones: Vec<String>,
+    /// It has lines.
+    pub has_lines: bool,
 }
 
 impl Came {
@@ -176,6 +178,7 @@ impl AttemptFiles {
         for one in expected {
             let name = one.name_for_any_day();
             let own: Vec<&Came> = came.iter().filter(|file| file.is_called(&name)).collect();
+            let own = if one.is_dated() { not_again(own) } else { own };
             let lists = |file: &&Came| matches!(file.worth, Worth::Whole | Worth::Aside);
             let tells_what_settled = own.iter().any(|file| file.worth == Worth::Other);
             if tells_what_settled && !own.iter().any(lists) {
@@ -327,6 +330,19 @@ impl Day {
     fn is_listed(&self) -> bool {
         self.is_here && !self.is_empty
     }
+}
+
+/// Without those whose bytes came under another day's name before: they are that day's.
+fn not_again(own: Vec<&Came>) -> Vec<&Came> {
+    let whole = own.iter().filter(|file| file.worth != Worth::Doubtful);
+    let again = resent(whole.map(|file| Told {
+        name: &file.name,
+        file: file.number,
+        at: file.at,
+        has_lines: file.has_lines,
+    }));
+    let is_its = |file: &&Came| file.worth == Worth::Doubtful || !again.contains(&*file.name);
+    own.iter().copied().filter(is_its).collect()
 }
 
 /// Every business day, and whether its file is here. A day of the week on which none is expected
@@ -557,10 +573,19 @@ mod tests {
         days.iter().map(|day| one_came(&format!("acc_{day}.csv"), Worth::Whole)).collect()
     }
 
-    /// One that came after all that are numbered lower.
+    /// One that came after all that are numbered lower; its bytes may be another one's.
     fn one_came(name: &str, worth: Worth) -> Came {
         let (name, at) = (name.to_owned(), at(ATTEMPT));
-        Came { number: 1, name, at, worth, period: None, is_empty: false, zones: Vec::new() }
+        Came {
+            number: 1,
+            name,
+            at,
+            worth,
+            period: None,
+            is_empty: false,
+            zones: Vec::new(),
+            has_lines: false,
+        }
     }
 
     fn laid_out(expected: &[Expected], came: &[Came], since: &str, now: &str) -> AttemptFiles {
@@ -575,6 +600,32 @@ mod tests {
     }
 
     const ATTEMPT: &str = "2026-11-18T10:00:00Z";
+
+    #[test]
+    fn the_bytes_of_another_day_are_not_this_ones_file() {
+        let week = Calendar::of([Weekday::Mon, Weekday::Tue, Weekday::Wed, Weekday::Thu]);
+        let expected = [daily("acc_%Y%m%d.csv", week)];
+        let lacks = |day: &str, number: i64, has_lines: bool, bad: bool| {
+            let mut files = came(&["20261117", day, "20261119"]);
+            for (file, number) in files.iter_mut().zip([1, number, 3]) {
+                (file.number, file.has_lines) = (number, has_lines);
+            }
+            files[1].at = at("2026-11-20T08:00:00Z");
+            if bad {
+                let bad = one_came("acc_20261118.csv", Worth::Doubtful);
+                files.push(Came { number: 4, has_lines: false, ..bad });
+            }
+            let now = "2026-11-20T12:00:00Z";
+            let files = laid_out(&expected, &files, "2026-11-17T10:00:00Z", now);
+            told(&files, ATTEMPT, "2026-11-18T11:00:00Z").1
+        };
+        let missing = Some("acc_20261118.csv did not come whole yet".to_owned());
+        assert_eq!(lacks("20261118", 2, true, false), None);
+        assert_eq!(lacks("20261118", 2, true, true), None, "it was mended");
+        assert_eq!(lacks("20261118", 3, true, false), missing, "the 19th's once more");
+        assert_eq!(lacks("20261118", 3, true, true), missing, "that does not mend it");
+        assert_eq!(lacks("20261118", 3, false, false), None, "nothing is alike on all days");
+    }
 
     #[test]
     fn days_of_another_zone_are_not_those_of_the_series() {

@@ -327,6 +327,7 @@ fn came(file: &AttemptFile) -> Came {
         period,
         is_empty: file.is_empty,
         zones: file.zones.clone(),
+        has_lines: file.has_lines,
     }
 }
 

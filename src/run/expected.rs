@@ -1,11 +1,11 @@
 //! Which files a source owes: held against the names that came, for a run, for `files expected`
 //! and for `explain`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use chrono::{DateTime, NaiveDate};
 
-use crate::decide::expected::{Arrived, Missing, Outlook, missing, outlook};
+use crate::decide::expected::{Arrived, Missing, Outlook, Told, missing, outlook, resent};
 use crate::model::time::{Instant, to_short_text};
 use crate::model::wildcard::fits;
 use crate::run::error::{Doing, RunError};
@@ -175,7 +175,15 @@ impl<'a> Awaited<'a> {
         let brought = brought.iter().filter(is_whole).filter(is_named);
         let came: Vec<&KnownName> = shown.iter().copied().chain(brought).collect();
         let named: Vec<&KnownName> = came.iter().copied().filter(is_named).collect();
-        let resent = if expected.file.is_dated() { resent(&named) } else { HashSet::new() };
+        let resent = match expected.file.is_dated() {
+            true => resent(named.iter().filter(|name| !is_bad(name)).map(|name| Told {
+                name: &name.name,
+                file: name.file,
+                at: name.first_seen_at,
+                has_lines: name.lines > 0,
+            })),
+            false => HashSet::new(),
+        };
         let mut arrived: Vec<Arrived> = came
             .iter()
             .filter(|name| !is_bad(name) && !resent.contains(name.name.as_str()))
@@ -243,28 +251,6 @@ impl<'a> Awaited<'a> {
         };
         self.missing.iter().map(line).collect()
     }
-}
-
-/// Names of a day under which nothing came but bytes that another day's name had before, and that
-/// hold lines: the file of that day sent once more. What came first under a wrong name, and then
-/// under its own, did come, once another file has the wrong one; without a line, days are alike.
-fn resent<'a>(came: &[&'a KnownName]) -> HashSet<&'a str> {
-    let mut first: HashMap<i64, &KnownName> = HashMap::new();
-    let mut files: HashMap<&str, HashSet<i64>> = HashMap::new();
-    for name in came.iter().copied().filter(|name| !is_bad(name)) {
-        let own = first.entry(name.file).or_insert(name);
-        if name.first_seen_at < own.first_seen_at {
-            *own = name;
-        }
-        files.entry(&name.name).or_default().insert(name.file);
-    }
-    let has_one = |name: &str| files.get(name).is_some_and(|files| files.len() == 1);
-    let is_again = |name: &KnownName| {
-        let first = first.get(&name.file).map(|first| first.name.as_str());
-        let is_anothers = first.is_some_and(|first| first != name.name && has_one(first));
-        name.lines > 0 && has_one(&name.name) && is_anothers
-    };
-    came.iter().filter(|name| is_again(name)).map(|name| name.name.as_str()).collect()
 }
 
 fn is_bad(name: &KnownName) -> bool {

@@ -941,6 +941,8 @@ pub struct AttemptFile {
     pub format: String,
     /// The words by which its rows name the zone of their days.
     pub zones: Vec<String>,
+    /// It has lines.
+    pub has_lines: bool,
 }
 
 /// Between the words that a file names its zones by: no word has it.
@@ -1078,10 +1080,11 @@ pub(in crate::store) const ATTEMPT_FILES: &str = "select f.id, n.name, min(s.fro
      when f.state <> 'loaded' or max(case when s.covers_attempts and s.state <> 'superseded' \
      and not coalesce(s.ties, true) then 1 else 0 end) = 1 then 'doubtful' \
      when max(case when s.covers_attempts then 1 else 0 end) = 1 then 'aside' \
-     else 'other' end, max(n.first_seen_at), f.format, f.zones \
+     else 'other' end, max(n.first_seen_at), f.format, f.zones, \
+     cast(case when f.lines > 0 then 1 else 0 end as bigint) \
      from tieout_files f join tieout_file_names n on n.file_id = f.id \
      left join tieout_statements s on s.file_id = f.id \
-     where f.account = $1 group by f.id, n.name, f.received_at, f.format, f.zones \
+     where f.account = $1 group by f.id, n.name, f.received_at, f.format, f.zones, f.lines \
      order by f.id, n.name";
 
 /// What became of a statement.

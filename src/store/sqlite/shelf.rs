@@ -122,6 +122,7 @@ pub(super) async fn attempt_files(
             named_at: cells.at(7)?,
             format: cells.text(8)?,
             zones: zones_of(&cells.text(9)?),
+            has_lines: cells.int(10)? == 1,
         })
     };
     rows.iter().map(file).collect()
