@@ -11,6 +11,8 @@
 //! is lost. A PSP's row that another report has with other money counts nowhere either, and its
 //! file is for a person.
 //!
+//! Rows without any id that no file has twice (Shopify's) are one where their whole text is.
+//!
 //! A file of rows has no ids. One that holds whole days of another is held, and a person decides.
 
 use std::collections::{BTreeSet, HashMap};
@@ -27,7 +29,7 @@ use crate::store::release::{DECIDES, SAME};
 const BANKS: [&str; 3] = ["camt.053", "mt940", "bai2"];
 
 /// PSPs' reports whose rows carry an id of the PSP's.
-const PSPS: [&str; 11] = [
+const PSPS: [&str; 14] = [
     "stripe",
     "paypal_stl",
     "paypal_trr",
@@ -39,7 +41,13 @@ const PSPS: [&str; 11] = [
     "checkout_breakdown",
     "checkout_payouts",
     "checkout_actions",
+    "mercadopago",
+    "mercadopago_release",
+    "trustly",
 ];
+
+/// PSPs' reports whose rows carry no id, and of which no file has the same text twice.
+const TEXTS: [&str; 1] = ["shopify"];
 
 /// A bank's id of fewer letters may be a number within its statement.
 const LONG: usize = 8;
@@ -98,6 +106,11 @@ pub(in crate::store) enum Way {
     Bank,
     /// By the PSP's ids, within reports of one kind.
     Psp,
+    /// By their whole text, within reports of one kind.
+    Text,
+    /// By the PSP's ids where the configuration names them, else by their whole text where they
+    /// list attempts.
+    Described,
 }
 
 /// By what bookings of this format are known again; none: they carry no id.
@@ -105,6 +118,8 @@ pub(in crate::store) fn way(format: &str) -> Option<Way> {
     match format {
         bank if BANKS.contains(&bank) => Some(Way::Bank),
         psp if PSPS.contains(&psp) => Some(Way::Psp),
+        text if TEXTS.contains(&text) => Some(Way::Text),
+        "table" => Some(Way::Described),
         _without => None,
     }
 }
@@ -603,7 +618,8 @@ pub(in crate::store) fn by_psp(dialect: &Dialect) -> String {
              when 'braintree' then l.psp_reference || ' ' || coalesce(l.type_code, '') \
              when 'paypal_stl' then {transaction} || {row} when 'paypal_trr' then \
              {transaction} || {row} end as sole, \
-             case when f.format like 'adyen%' then coalesce(l.batch, '') else '' end as batch \
+             case when f.format like 'adyen%' then coalesce(l.batch, '') \
+             when f.format = 'table' then coalesce(l.tag, '') else '' end as batch \
              from {from} {join} tieout_statements s on s.file_id = l.file_id \
              and s.number = l.statement {join} tieout_files f on f.id = l.file_id \
              where {condition}) x"
@@ -637,6 +653,59 @@ pub(in crate::store) fn by_psp(dialect: &Dialect) -> String {
          alone as (partition by b.bank_account, b.sole order by b.side desc, b.file_id, \
          b.position)), \
          pick as ({picks}) {NOTE}"
+    )
+}
+
+/// Marks the lines of a file $1 that others of the same kind told, text for text: of reports
+/// without ids, and of days whose attempts are listed, of which a later file takes no other's
+/// place. What is alike is looked for under the payout and the tag, by which there are indexes, and
+/// in the files that list attempts of the same days.
+pub(in crate::store) fn by_text(dialect: &Dialect) -> String {
+    let Dialect { join, .. } = dialect;
+    let under = |column: &str| {
+        format!(
+            "select o.file_id, o.position from (select distinct p.account, p.{column} \
+             from tieout_lines p where p.file_id = $1 and p.{column} is not null) w \
+             {join} tieout_lines o on o.account = w.account and o.{column} = w.{column} \
+             and o.{column} is not null and o.file_id <> $1"
+        )
+    };
+    let listed = format!(
+        "select l.file_id, l.position from tieout_statements w {join} tieout_statements o \
+         on o.account = w.account and o.covers_attempts and o.state = 'live' \
+         and o.file_id <> $1 and o.from_on <= w.to_on and o.to_on >= w.from_on \
+         {join} tieout_lines l on l.file_id = o.file_id and l.statement = o.number \
+         where w.file_id = $1 and w.covers_attempts"
+    );
+    let texts = TEXTS.map(|word| format!("'{word}'")).join(", ");
+    let lines = |from: &str, condition: &str| {
+        format!(
+            "select l.file_id, l.position, l.raw, row_number() over (partition by l.file_id, l.raw \
+             order by l.position) as n from {from} {join} tieout_statements s \
+             on s.file_id = l.file_id and s.number = l.statement {join} tieout_files f \
+             on f.id = l.file_id where l.raw <> '' and (f.format in ({texts}) \
+             or s.covers_attempts) and {condition}"
+        )
+    };
+    let mine = lines("tieout_lines l", &format!("l.file_id = $1 and {FRESH}"));
+    let of_hit = "l.file_id = h.file_id and l.position = h.position";
+    let elder = lines(
+        &format!("hit h {join} tieout_lines l on {of_hit}"),
+        &format!(
+            "{COUNTS} and f.format = (select o.format from tieout_files o where o.id = $1) \
+             and f.version = (select o.version from tieout_files o where o.id = $1)"
+        ),
+    );
+    format!(
+        "with hit as materialized ({} union {} union {listed}), mine as materialized ({mine}), \
+         elder as materialized ({elder}), {BOTH}, seen as (select b.*, \
+         first_value(b.side) over one as one_side, first_value(b.file_id) over one as by_file, \
+         first_value(b.position) over one as by_position from both_sides b window one as \
+         (partition by b.raw, b.n order by b.side desc, b.file_id, b.position)), \
+         pick as (select x.file_id, x.position, x.by_file, x.by_position from seen x \
+         where x.side = 0 and x.one_side = 1) {NOTE}",
+        under("batch"),
+        under("tag")
     )
 }
 
@@ -701,6 +770,58 @@ pub(in crate::store) fn otherwise() -> String {
          or l.amount_minor <> b.amount_minor \
          or coalesce(l.fee_minor, 0) <> coalesce(b.fee_minor, 0) end \
          order by l.position limit {LINES_NAMED}"
+    )
+}
+
+/// Lines of Stripe's file $1 whose transaction a report of another kind told with other money: as
+/// [`otherwise`]. Of one transaction all kinds of reports have the same amount and fee.
+pub(in crate::store) fn elsewhere(dialect: &Dialect) -> String {
+    let Dialect { join, .. } = dialect;
+    let transaction = (dialect.first)("'transaction_id'");
+    // Kinds of reports name the payment by other ids, and the payout by its one.
+    let under = |column: &str| {
+        format!(
+            "select x.file_id, x.position from (select distinct p.account, p.{column} \
+             from tieout_lines p where p.file_id = $1 and p.{column} is not null) w \
+             {join} tieout_line_tags x on x.account = w.account and x.text = w.{column} \
+             and x.file_id <> $1"
+        )
+    };
+    let hit = format!("{} union {}", under("psp_reference"), under("batch"));
+    let lines = |from: &str, condition: &str| {
+        format!(
+            "select l.file_id, l.file_line, l.position, l.currency, l.direction, l.amount_minor, \
+             l.fee_minor, {transaction} as id from {from} {join} tieout_statements s \
+             on s.file_id = l.file_id and s.number = l.statement {join} tieout_files f \
+             on f.id = l.file_id where f.format = 'stripe' and s.state <> 'held' \
+             and l.status = 'booked' and l.amount_minor is not null and {condition}"
+        )
+    };
+    let mine = lines("tieout_lines l", "l.file_id = $1");
+    let elder = lines(
+        &format!(
+            "hit h {join} tieout_lines l on l.file_id = h.file_id and l.position = h.position"
+        ),
+        "l.state <> 'superseded' \
+         and f.version <> (select o.version from tieout_files o where o.id = $1)",
+    );
+    let signed = |of: &str| {
+        format!(
+            "case {of}.direction when 'debit' then -{of}.amount_minor else {of}.amount_minor end"
+        )
+    };
+    format!(
+        "with hit as materialized ({hit}), mine as materialized ({mine}), \
+         elder as materialized ({elder}) select m.file_line, min(b.file_id), min(b.file_line), \
+         m.currency, {}, m.fee_minor, b.currency, {}, b.fee_minor \
+         from mine m join elder b on b.id = m.id where m.id is not null and (m.currency <> b.currency or m.direction <> b.direction \
+         or m.amount_minor <> b.amount_minor \
+         or coalesce(m.fee_minor, 0) <> coalesce(b.fee_minor, 0)) \
+         group by m.position, m.file_line, m.currency, m.direction, m.amount_minor, m.fee_minor, \
+         b.currency, b.direction, b.amount_minor, b.fee_minor \
+         order by m.position limit {LINES_NAMED}",
+        signed("m"),
+        signed("b")
     )
 }
 

@@ -9,9 +9,9 @@ use crate::store::postgres::errors::failed;
 use crate::store::postgres::files::DOING;
 use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::told::{
-    Dialect, OURS, Overlap, Side, Way, banks, by_bank, by_psp, found_again, lost_files,
-    may_overlap, otherwise, otherwise_problem, overlaps, reversed, sides, undone, undone_problem,
-    way,
+    Dialect, OURS, Overlap, Side, Way, banks, by_bank, by_psp, by_text, elsewhere, found_again,
+    lost_files, may_overlap, otherwise, otherwise_problem, overlaps, reversed, sides, undone,
+    undone_problem, way,
 };
 
 // `offset 0` keeps each look-up one of its own, by the index.
@@ -65,6 +65,11 @@ pub(super) async fn mark(connection: &mut PgConnection, file: i64) -> Result<u64
     match way {
         Way::Bank => mark_bank(connection, file, &account).await,
         Way::Psp => mark_psp(connection, file, &format).await,
+        Way::Text => mark_text(connection, file).await,
+        Way::Described => {
+            let told = mark_psp(connection, file, &format).await?;
+            Ok(told.saturating_add(mark_text(connection, file).await?))
+        }
     }
 }
 
@@ -82,6 +87,12 @@ async fn mark_psp(
     let mut sql = Sql::new(reversed(&DIALECT));
     sql.bind(file);
     Ok(told.saturating_add(sql.run(connection).await.map_err(failed(DOING))?))
+}
+
+async fn mark_text(connection: &mut PgConnection, file: i64) -> Result<u64, StoreError> {
+    let mut sql = Sql::new(by_text(&DIALECT));
+    sql.bind(file);
+    sql.run(connection).await.map_err(failed(DOING))
 }
 
 async fn mark_bank(
@@ -142,8 +153,6 @@ pub(super) async fn clashes(
     if way(&format) != Some(Way::Psp) {
         return Ok(Vec::new());
     }
-    let mut sql = Sql::new(otherwise());
-    sql.bind(file);
     let problem = |row: &PgRow| {
         let cells = Cells::new(row, DOING);
         let own = (cells.text(3)?, cells.maybe_big(4)?, cells.maybe_big(5)?);
@@ -151,7 +160,13 @@ pub(super) async fn clashes(
         let other = (cells.big(1)?, cells.big(2)?);
         Ok(otherwise_problem(cells.big(0)?, other, [&own, &before]))
     };
-    let mut found = sql.fetch_each(&mut *connection, DOING, problem).await?;
+    let mut found = Vec::new();
+    let kinds = (format == "stripe").then(|| elsewhere(&DIALECT));
+    for query in [Some(otherwise()), kinds].into_iter().flatten() {
+        let mut sql = Sql::new(query);
+        sql.bind(file);
+        found.extend(sql.fetch_each(&mut *connection, DOING, problem).await?);
+    }
     if format == "braintree" {
         let mut sql = Sql::new(undone(&DIALECT));
         sql.bind(file);

@@ -9,9 +9,9 @@ use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::files::DOING;
 use crate::store::sqlite::sql::{execute, fetch, json_set, rendered};
 use crate::store::told::{
-    Dialect, OURS, Overlap, Side, Way, banks, by_bank, by_psp, found_again, lost_files,
-    may_overlap, otherwise, otherwise_problem, overlaps, reversed, sides, undone, undone_problem,
-    way,
+    Dialect, OURS, Overlap, Side, Way, banks, by_bank, by_psp, by_text, elsewhere, found_again,
+    lost_files, may_overlap, otherwise, otherwise_problem, overlaps, reversed, sides, undone,
+    undone_problem, way,
 };
 
 const DIALECT: Dialect = Dialect {
@@ -54,6 +54,11 @@ pub(super) async fn mark(connection: &mut SqliteConnection, file: i64) -> Result
     match way(&format) {
         Some(Way::Bank) => mark_bank(connection, file, &account).await,
         Some(Way::Psp) => mark_psp(connection, file, &format).await,
+        Some(Way::Text) => mark_text(connection, file).await,
+        Some(Way::Described) => {
+            let told = mark_psp(connection, file, &format).await?;
+            Ok(told.saturating_add(mark_text(connection, file).await?))
+        }
         None => Ok(0),
     }
 }
@@ -69,6 +74,10 @@ async fn mark_psp(
     }
     let query = rendered(&reversed(&DIALECT)).bind(file);
     Ok(told.saturating_add(execute(connection, DOING, query).await?))
+}
+
+async fn mark_text(connection: &mut SqliteConnection, file: i64) -> Result<u64, StoreError> {
+    execute(connection, DOING, rendered(&by_text(&DIALECT)).bind(file)).await
 }
 
 async fn mark_bank(
@@ -118,7 +127,6 @@ pub(super) async fn clashes(
     if way(&format) != Some(Way::Psp) {
         return Ok(Vec::new());
     }
-    let rows = fetch(connection, DOING, rendered(&otherwise()).bind(file)).await?;
     let problem = |row: &SqliteRow| {
         let cells = Cells::new(row, DOING);
         let own = (cells.text(3)?, cells.opt_int(4)?, cells.opt_int(5)?);
@@ -126,7 +134,12 @@ pub(super) async fn clashes(
         let other = (cells.int(1)?, cells.int(2)?);
         Ok(otherwise_problem(cells.int(0)?, other, [&own, &before]))
     };
-    let mut found = rows.iter().map(problem).collect::<Result<Vec<_>, StoreError>>()?;
+    let mut found = Vec::new();
+    let kinds = (format == "stripe").then(|| elsewhere(&DIALECT));
+    for query in [Some(otherwise()), kinds].into_iter().flatten() {
+        let rows = fetch(connection, DOING, rendered(&query).bind(file)).await?;
+        found.extend(rows.iter().map(problem).collect::<Result<Vec<_>, StoreError>>()?);
+    }
     if format == "braintree" {
         let rows = fetch(connection, DOING, rendered(&undone(&DIALECT)).bind(file)).await?;
         let problem = |row: &SqliteRow| {

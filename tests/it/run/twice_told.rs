@@ -13,6 +13,7 @@ on_both_databases!(
     a_reversal_without_a_tag_does_not_hide_the_payment_that_has_it,
     a_report_that_has_the_tag_tells_what_one_without_it_told,
     a_format_that_changed_makes_no_other_rows,
+    a_payment_that_overlapping_reports_tell_counts_once,
 );
 
 /// A row of a PayPal report: [`paypal`].
@@ -154,6 +155,130 @@ async fn a_report_that_has_the_tag_tells_what_one_without_it_told(engine: Engine
     }
     assert_eq!(shop.open_cases().await, Vec::<String>::new());
     shop.check(false).await;
+}
+
+/// A report of payments, each with its number and cents, of a PSP: its text.
+type Report = fn(&str, &[(i64, i64)]) -> String;
+
+/// Units and cents.
+fn units(cents: i64) -> String {
+    format!("{}.{:02}", cents / 100, cents % 100)
+}
+
+fn account_money(day: &str, payments: &[(i64, i64)]) -> String {
+    let row = |&(id, cents): &(i64, i64)| {
+        let units = units(cents);
+        format!(
+            "90{id},pay_{id},SETTLEMENT,{units},EUR,0.00,{units},EUR,{day}T10:00:00.000-03:00,0.00\n"
+        )
+    };
+    let rows: String = payments.iter().map(row).collect();
+    format!(
+        "SOURCE_ID,EXTERNAL_REFERENCE,TRANSACTION_TYPE,TRANSACTION_AMOUNT,TRANSACTION_CURRENCY,\
+         FEE_AMOUNT,SETTLEMENT_NET_AMOUNT,SETTLEMENT_CURRENCY,SETTLEMENT_DATE,TAXES_AMOUNT\n{rows}"
+    )
+}
+
+/// One that ties by the balance of each row.
+fn released(day: &str, payments: &[(i64, i64)]) -> String {
+    let mut balance = 0;
+    let row = |&(id, cents): &(i64, i64)| {
+        balance += cents;
+        let (units, balance) = (units(cents), units(balance));
+        format!(
+            "{day}T10:00:00.000-03:00;90{id};pay_{id};release;payment;{units};0.00;{units};0.00;\
+             EUR;{balance}\n"
+        )
+    };
+    let rows: String = payments.iter().map(row).collect();
+    let sum = units(payments.iter().map(|(_, cents)| cents).sum());
+    format!(
+        "DATE;SOURCE_ID;EXTERNAL_REFERENCE;RECORD_TYPE;DESCRIPTION;NET_CREDIT_AMOUNT;\
+         NET_DEBIT_AMOUNT;GROSS_AMOUNT;MP_FEE_AMOUNT;CURRENCY;BALANCE_AMOUNT\n\
+         {day}T00:00:00.000-03:00;;;initial_available_balance;;0.00;0.00;0.00;0.00;;0.00\n{rows}\
+         ;;;total;;{sum};0.00;{sum};0.00;;0.00\n"
+    )
+}
+
+fn trustly(day: &str, payments: &[(i64, i64)]) -> String {
+    let row = |&(id, cents): &(i64, i64)| {
+        format!(
+            "I,8{id},{day}T13:00:00.000Z,7{id},1234,Deferred,1,1{id},1111,aa11,Capture,Processed,\
+             {day}T05:00:00.000Z,{day}T05:00:00.000Z,EUR,{},ABC,AC118,999,,pay_{id},ptx-{id},\n",
+            units(cents)
+        )
+    };
+    let rows: String = payments.iter().map(row).collect();
+    let (sum, count) = (units(payments.iter().map(|(_, cents)| cents).sum()), payments.len());
+    format!(
+        "H,ACME,1.0.0,2026-11-{:02}T00:00:00.000Z,{day}T23:00:00.000Z,1234,0001of0001\n{rows}\
+         F,Acme,,ABC,EUR,{sum},{count},{day}T10:00:00.000Z\nL,{count},{sum},1,{sum}\n",
+        count
+    )
+}
+
+fn shopify(day: &str, payments: &[(i64, i64)]) -> String {
+    let row = |&(id, cents): &(i64, i64)| {
+        let units = units(cents);
+        format!(
+            "{day} 10:00:00 -0400,charge,pay_{id},paid,{day},9,{day},{units},0.00,{units},EUR\n"
+        )
+    };
+    let rows: String = payments.iter().map(row).collect();
+    format!(
+        "Transaction Date,Type,Order,Payout Status,Payout Date,Payout ID,Available On,Amount,Fee,\
+         Net,Currency\n{rows}"
+    )
+}
+
+fn described(day: &str, payments: &[(i64, i64)]) -> String {
+    let row = |&(id, cents): &(i64, i64)| format!("{day},{},EUR,pay_{id},P{id}\n", units(cents));
+    let rows: String = payments.iter().map(row).collect();
+    format!("day,amount,currency,tag,id\n{rows}")
+}
+
+/// A row of twice the money is not paid by it, and one that was paid by it has no case.
+async fn a_payment_that_overlapping_reports_tell_counts_once(engine: Engine) {
+    let reports: [(&str, Report); 5] = [
+        ("mercadopago", account_money),
+        ("mercadopago_release", released),
+        ("trustly", trustly),
+        ("shopify", shopify),
+        ("north", described),
+    ];
+    for (format, report) in reports {
+        let mut shop = shop_with_cards_and_bank(engine).await;
+        shop.words.more.push_str(FORMAT);
+        shop.words.more.push_str("psp_reference = \"id\"\n");
+        shop.write_words();
+        shop.insert(&[1, 2, 3, 4].map(|id| at_cards(id, "processing"))).await;
+        let bring = async |name: &str, text: &str| {
+            let path = shop.folder().join(name);
+            std::fs::write(&path, text).unwrap();
+            let path = path.to_str().unwrap();
+            let asked = ["ingest", path, "--account", "cards", "--format", format];
+            shop.tieout(&asked).await.ended(0);
+        };
+        let day = chrono::Utc::now().date_naive().to_string();
+        // The second one of the row's money would make it whole.
+        let both = [(1, 10_001), (2, 5_001)];
+        bring("one.csv", &report(&day, &[&both[..], &[(9, 900)]].concat())).await;
+        shop.run().await;
+        assert_eq!(shop.open_cases().await, ["2 amount_mismatch"], "{format}");
+        bring("two.csv", &report(&day, &[&both[..], &[(3, 10_003)]].concat())).await;
+        shop.run().await;
+        assert_eq!(shop.open_cases().await, ["2 amount_mismatch"], "{format}");
+        assert_eq!(
+            lines(&shop).await[3..],
+            [
+                "pay_1 excluded told_before -",
+                "pay_2 excluded told_before -",
+                "pay_3 matched settled 3"
+            ],
+            "{format}"
+        );
+        shop.check(false).await;
+    }
 }
 
 const FORMAT: &str = r#"
