@@ -21,7 +21,12 @@ pub fn beside<'a>(payout: &Payout, found: &'a [Booking], until: Instant) -> Opti
         let own = &payout.key;
         key.is_some_and(|key| key.payout == own.payout && key.currency == own.currency)
     };
-    if found.iter().any(|one| is_matched(one) && is_own(one)) {
+    let mut own = found.iter().filter(|one| is_matched(one) && is_own(one)).peekable();
+    if let Some(first) = own.peek().copied() {
+        // What it is made of changed since.
+        if is_otherwise(payout, own.map(|one| &one.line)) {
+            return Some(&first.line);
+        }
         let is_more = |one: &&Booking| {
             let is_again = !is_matched(one) && one.line.currency.code() == payout.key.currency;
             one.line.kind == LineKind::Return || is_again
@@ -33,6 +38,12 @@ pub fn beside<'a>(payout: &Payout, found: &'a [Booking], until: Instant) -> Opti
     let is_own = line.currency.code() == payout.key.currency;
     let is_its = is_own && payout.booked_as() == Some(signed(line)) && open.next().is_none();
     (!is_its).then_some(line)
+}
+
+/// Whether what the bank booked as a payout is not what it comes to by now.
+pub fn is_otherwise<'a>(payout: &Payout, own: impl Iterator<Item = &'a StoredLine>) -> bool {
+    let booked = own.fold(0_i128, |sum, line| sum.saturating_add(signed(line)));
+    payout.booked_as().is_some_and(|comes_to| comes_to != booked)
 }
 
 /// What a line that no row has may name a payout by, where it is said not to be as that was paid.

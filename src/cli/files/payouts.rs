@@ -7,10 +7,11 @@ use crate::cli::failure::Failure;
 use crate::cli::out;
 use crate::cli::page::say;
 use crate::model::money::{Currency, decimal_text};
-use crate::model::settlement::LineKind;
+use crate::model::settlement::{Direction, LineKind};
+use crate::report::payouts::is_otherwise;
 use crate::store::database::Database;
 use crate::store::files::{FileRow, LineState, StoredLine};
-use crate::store::payouts::{Payout, PayoutDriver};
+use crate::store::payouts::{Payout, PayoutDriver, PayoutKey, TABLE};
 
 /// Why a bank's line that names a payout is open once a run held it against the payout.
 const COMPARED: [&str; 4] =
@@ -41,12 +42,21 @@ async fn beside(payout: &Payout, db: &Database) -> Result<Vec<StoredLine>, Failu
     let was_compared =
         |line: &StoredLine| line.reason.as_deref().is_some_and(|reason| COMPARED.contains(&reason));
     let is_booked = payout.booked > 0;
+    let is_own = |line: &&StoredLine| {
+        let row = line.row.as_ref().filter(|(table, _)| table == TABLE);
+        let key = row.and_then(|(_, key)| PayoutKey::parse(key));
+        let own = (&payout.key.payout, &payout.key.currency);
+        key.is_some_and(|key| (&key.payout, &key.currency) == own)
+    };
+    let found: Vec<StoredLine> = found.collect();
+    let is_otherwise = is_booked && is_otherwise(payout, found.iter().filter(is_own));
     let is_other = |line: &StoredLine| match line.kind {
+        _its_own if is_own(&line) => is_otherwise,
         LineKind::Return => is_booked,
         _movement if is_booked => is_open(line) && line.currency.code() == payout.key.currency,
         _movement => is_open(line) && was_compared(line),
     };
-    Ok(found.filter(is_other).collect())
+    Ok(found.into_iter().filter(is_other).collect())
 }
 
 /// What is known of it, in a word.
@@ -94,6 +104,11 @@ fn rows_beside(payout: &Payout, beside: &[StoredLine]) -> Vec<String> {
         let amount = line.amount.map_or("an amount".to_owned(), |money| money.to_string());
         let reason = line.reason.as_deref().unwrap_or_default();
         let did = if line.kind == LineKind::Return { "took back" } else { "booked" };
+        if line.row.is_some() {
+            return format!("            the bank booked {amount} of it, line {}", line.place);
+        }
+        let is_out = line.booked_way() == Direction::Debit;
+        let did = if payout.booked > 0 && is_out { "took back" } else { did };
         let more = if payout.booked > 0 && did == "booked" { " once more" } else { "" };
         format!("            the bank {did} {amount}{more}, line {} ({reason})", line.place)
     }));

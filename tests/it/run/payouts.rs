@@ -11,6 +11,8 @@ use crate::support::events;
 
 on_both_databases!(
     a_payout_is_explained_to_the_cent_and_booked_once,
+    a_payout_that_changes_after_its_booking_differs,
+    kinds_of_reports_that_tell_a_transaction_otherwise_are_for_a_person,
     what_is_ambiguous_or_differs_is_nobodys,
     a_booking_waits_for_the_report_that_explains_it,
     a_booking_names_its_payout_or_its_row_in_its_text,
@@ -144,6 +146,63 @@ async fn a_payout_is_explained_to_the_cent_and_booked_once(engine: Engine) {
     let before = std::fs::read(report.join("payouts.csv")).unwrap();
     shop.tieout(&["report", "build", &run_id]).await.ended(0);
     assert_eq!(std::fs::read(report.join("payouts.csv")).unwrap(), before);
+    shop.check(false).await;
+}
+
+/// What it is made of grew since: the bank booked another sum.
+async fn a_payout_that_changes_after_its_booking_differs(engine: Engine) {
+    let shop = shop_with_cards_and_bank(engine).await;
+    let shopify = |days: &[(u32, &str)]| {
+        let row = |(day, amount): &(u32, &str)| {
+            format!(
+                "2026-11-{day} 10:00:00 +0000,charge,#{day},paid,2026-11-19,9,{amount},0.00,\
+                 {amount},EUR\n"
+            )
+        };
+        let rows: String = days.iter().map(row).collect();
+        format!(
+            "Transaction Date,Type,Order,Payout Status,Payout Date,Payout ID,Amount,Fee,Net,\
+             Currency\n{rows}"
+        )
+    };
+    bring_cards(&shop, "one.csv", &shopify(&[(16, "100.00"), (17, "50.00")])).await;
+    bring(&shop, "stmt.xml", &camt("camt.053", "S1", &[credit(15_000, "9")]), 0).await;
+    let ran = shop.run().await;
+    let told = payouts(&dir(&shop, &ran));
+    assert_eq!(told, ["9 EUR 2 150.00 0.00 0.00 0.00 0.00 150.00 - - bank 150.00 explained"]);
+    bring_cards(&shop, "two.csv", &shopify(&[(17, "50.00"), (18, "10.00")])).await;
+    let ran = shop.run().await;
+    let told = payouts(&dir(&shop, &ran));
+    assert_eq!(told, ["9 EUR 3 160.00 0.00 0.00 0.00 0.00 160.00 - - bank 150.00 differs"]);
+    let shown = shop.tieout(&["files", "show", "1"]).await.ended(0).stdout;
+    assert!(shown.contains("the bank's files have it otherwise"), "{shown}");
+    assert!(shown.contains("the bank booked 150.00 EUR of it, line 2:1"), "{shown}");
+    let report = dir(&shop, &ran);
+    shop.tieout(&["report", "verify", report.to_str().unwrap(), "--database"]).await.ended(0);
+    shop.check(false).await;
+}
+
+/// A transaction has one amount and one fee, whichever of Stripe's reports tells of it.
+async fn kinds_of_reports_that_tell_a_transaction_otherwise_are_for_a_person(engine: Engine) {
+    let shop = shop_with_cards_and_bank(engine).await;
+    let itemised = |gross: &str, net: &str| {
+        let rows = stripe(&[("charge", "ch_1", gross, "3.00", net, "po_1")]);
+        rows.replace(",po_1,\n", ",po_1,pay_1\n")
+    };
+    let activity = |text: String| {
+        text.replace("automatic_payout_id,", "").replace(",po_1,pay_1\n", ",pay_1\n")
+    };
+    bring_cards(&shop, "payout.csv", &itemised("100.01", "97.01")).await;
+    bring_cards(&shop, "same.csv", &activity(itemised("100.01", "97.01"))).await;
+    let path = shop.folder().join("other.csv");
+    std::fs::write(&path, activity(itemised("90.00", "87.00"))).unwrap();
+    let asked = ["ingest", path.to_str().unwrap(), "--account", "cards"];
+    shop.tieout(&asked).await.ended(3);
+    let shown = shop.tieout(&["files", "show", "3"]).await.ended(0).stdout;
+    let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    let why = "id: expected 97.01 EUR (fee 3.00 EUR) as line 2 of file 1 has it, found 87.00 EUR \
+               (fee 3.00 EUR)";
+    assert!(shown.contains(why), "{shown}");
     shop.check(false).await;
 }
 
