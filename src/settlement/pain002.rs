@@ -36,6 +36,7 @@ pub fn open(source: Source) -> Box<dyn Parse> {
         items: VecDeque::new(),
         entries: 0,
         statements: 0,
+        id: None,
         group: Level::default(),
         batch: None,
         order: None,
@@ -82,6 +83,8 @@ struct Pain {
     items: VecDeque<Item>,
     entries: u64,
     statements: u64,
+    /// The report's own id: several may tell of one file of orders.
+    id: Option<String>,
     group: Level,
     batch: Option<Level>,
     order: Option<Level>,
@@ -202,6 +205,8 @@ impl Pain {
             self.refused.leaf(leaf, &self.xml, false);
             let tags = [("OrgnlMsgId", TagKind::MessageId)];
             self.group.leaf(leaf, self.xml.text(), "GrpSts", &tags);
+        } else if path.ends_with("GrpHdr/MsgId") {
+            self.id = Some(self.xml.text().to_owned()).filter(|id| !id.is_empty());
         } else if path.ends_with("GrpHdr/CreDtTm") {
             let day = iso_day(self.xml.text());
             self.group.tags.retain(|(kind, _)| *kind != TagKind::Custom);
@@ -218,7 +223,7 @@ impl Pain {
         self.statements = self.statements.saturating_add(1);
         let mut statement = Statement::at(self.statements, self.group.line, Finality::Notice);
         let of = |kind| self.group.tags.iter().find(|(of, _)| *of == kind).map(|(_, text)| text);
-        statement.id = of(TagKind::MessageId).cloned();
+        statement.id = self.id.clone().or_else(|| of(TagKind::MessageId).cloned());
         statement.from = of(TagKind::Custom).and_then(|text| iso_day(text));
         statement.to = statement.from;
         self.items.push_back(statement.into());
@@ -510,6 +515,15 @@ mod tests {
 
     fn money(line: &Line) -> (Option<i64>, &str) {
         (line.minor, line.currency.code())
+    }
+
+    #[test]
+    fn a_report_is_known_by_its_own_id() {
+        let of = |text: &str| inspected(text).sums.statements[0].head.id.clone();
+        let told = file("", &block("", &["<OrgnlEndToEndId>E</OrgnlEndToEndId>"]));
+        assert_eq!(of(&told).as_deref(), Some("S"));
+        let nameless = told.replace("<MsgId>S</MsgId>", "");
+        assert_eq!(of(&nameless).as_deref(), Some("M"));
     }
 
     /// A bank tells a batch by one order without an id, and the sum of all.
