@@ -266,7 +266,9 @@ fn gone_text(item: &Item<'_>) -> Option<String> {
     let name = item.reference();
     let gone = item.gone().map_or_else(|| item.amount_text(), |gone| gone.to_string());
     if let Some(why) = item.returned() {
-        let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
+        let code = Some(why.to_owned()).filter(|code| !code.is_empty());
+        let said: Vec<String> = code.into_iter().chain(lines_beyond(item)).collect();
+        let why = if said.is_empty() { String::new() } else { format!(" ({})", said.join("; ")) };
         return Some(format!("{gone} of {name} came back{why}"));
     }
     if item.back.charged_back {
@@ -277,7 +279,15 @@ fn gone_text(item: &Item<'_>) -> Option<String> {
         return Some(format!("{name} is disputed{}", refunded_too(item)));
     }
     let is_refunded = item.gone().is_some_and(|gone| gone.minor > 0);
-    is_refunded.then(|| format!("{gone} of {name} was given back"))
+    let beyond = lines_beyond(item).map(|more| format!(" ({more})")).unwrap_or_default();
+    is_refunded.then(|| format!("{gone} of {name} was given back{beyond}"))
+}
+
+/// Where lines say that more went back than moved: a person sees whether charges are in them, or
+/// two of them tell one thing.
+fn lines_beyond(item: &Item<'_>) -> Option<String> {
+    let more = item.told_beyond()?;
+    Some(format!("its lines come to {more} more: charges, or one event told twice"))
 }
 
 /// Of what is disputed: what the shop gave back of it beside that, which the customer has as well.

@@ -336,6 +336,7 @@ mod tests {
             capturable_minor: 0,
             disputed: false,
             charged_back_minor: 0,
+            beyond_minor: 0,
             created_at,
             tag: None,
             returned: None,

@@ -493,7 +493,8 @@ impl<'a> Group<'a> {
         tag: Option<&str>,
     ) -> Option<(bool, PspObject)> {
         let first = self.all().min_by_key(|line| (line.at, line.place.as_str()))?;
-        let back = self.came_back();
+        let (let_go, back): (Vec<_>, Vec<_>) =
+            self.came_back().into_iter().partition(|line| lets_go(line));
         let mut deciding = told_best(&self.moves);
         let is_told = !deciding.is_empty();
         if !is_told {
@@ -502,7 +503,6 @@ impl<'a> Group<'a> {
         }
         let decides = !deciding.is_empty();
         let moved = if decides { sum(&deciding) } else { None };
-        let (let_go, back): (Vec<_>, Vec<_>) = back.into_iter().partition(|line| lets_go(line));
         let moved = moved.map(|moved| less(moved, &let_go));
         let back = back.iter();
         let given_back = back
@@ -510,8 +510,11 @@ impl<'a> Group<'a> {
             .filter(|line| line.kind == LineKind::Refund || is_return(line.kind))
             .filter_map(|line| line.money)
             .fold(0_i64, |sum, money| sum.saturating_add(money.minor));
-        // A return that two statements tell took no more than there was.
+        // A return that two statements tell took no more than there was; whether they do, a person
+        // sees.
+        let given_back_in_all = given_back;
         let given_back = moved.map_or(given_back, |moved| given_back.min(moved.minor));
+        let beyond = given_back_in_all.saturating_sub(given_back);
         let disputed = is_disputed(back.clone().copied());
         let charged_back = charged_back(back.clone().copied())
             .filter(|back| disputed && moved.is_some_and(|moved| moved.currency == back.currency));
@@ -536,6 +539,7 @@ impl<'a> Group<'a> {
             capturable_minor: 0,
             disputed,
             charged_back_minor: charged_back.map_or(0, |money| money.minor),
+            beyond_minor: beyond,
             created_at: first.at,
             tag: self.anothers().or(tag).map(str::to_owned),
             returned: returned.map(|line| line.code.clone().unwrap_or_default()),
@@ -630,7 +634,9 @@ fn charged_back<'a>(back: impl Iterator<Item = &'a SettledLine> + Clone) -> Opti
 /// capture whole, and this beside it. The shop never had it.
 fn lets_go(line: &SettledLine) -> bool {
     let is_its = |word: &str| word.eq_ignore_ascii_case("partial_capture_reversal");
-    line.kind == LineKind::Refund && line.word.as_deref().is_some_and(is_its)
+    // Earlier versions called it a refund.
+    let may_be = matches!(line.kind, LineKind::Payment | LineKind::Refund);
+    may_be && line.direction == Direction::Debit && line.word.as_deref().is_some_and(is_its)
 }
 
 /// What moved without what was let go of it, in its currency.
@@ -848,6 +854,9 @@ mod tests {
         if object.charged_back_minor != 0 {
             text.push_str(&format!(" {}", object.charged_back_minor));
         }
+        if object.beyond_minor != 0 {
+            text.push_str(&format!(" beyond {}", object.beyond_minor));
+        }
         if let Some(code) = &object.returned {
             text.push_str(&format!(" returned {code}"));
         }
@@ -926,7 +935,7 @@ mod tests {
             "what the bank took with it is",
             Kind::Charge,
             &["1 movement + 500", "2 movement - 850"],
-            &["F1:1 captured 500/500 returned "],
+            &["F1:1 captured 500/500 beyond 350 returned "],
         ),
         (
             "paid, taken back and paid again without a code",
@@ -968,12 +977,43 @@ mod tests {
             ],
             &["P1 captured 2500/200"],
         ),
+        (
+            "nor what this version calls a payment's own",
+            Kind::Charge,
+            &[
+                "1 payment + 3000 psp=P1",
+                "2 payment - 500 psp=R1 of=P1 word=partial_capture_reversal",
+                "3 refund - 200 psp=R2 of=P1 word=refund",
+            ],
+            &["P1 captured 2500/200"],
+        ),
+        (
+            "nor is it the payment, where that is told elsewhere",
+            Kind::Charge,
+            &["2 payment - 500 psp=R1 of=P1 word=partial_capture_reversal"],
+            &["P1 in_flight -/0"],
+        ),
+        (
+            "of a refund's row it is nothing",
+            Kind::Refund,
+            &[
+                "1 payment + 3000 psp=P1",
+                "2 payment - 500 psp=R1 of=P1 word=partial_capture_reversal",
+            ],
+            &[],
+        ),
         ("a debit is a payout", Kind::Payout, &["1 movement - 500"], &["F1:1 captured 500/0"]),
         (
             "two bookings are two payments",
             Kind::Charge,
             &["1 movement + 500", "2 movement + 500"],
             &["F1:1 captured 500/0", "F1:2 captured 500/0"],
+        ),
+        (
+            "of two returns one payment is gone, and a person sees both",
+            Kind::Charge,
+            &["1 movement + 500", "2 return - 500 code=AM04", "3 return - 500 code=AM04"],
+            &["F1:1 captured 500/500 beyond 500 returned AM04"],
         ),
         (
             "a return of the same amount takes one back",
@@ -1290,7 +1330,7 @@ mod tests {
             "a return that two statements tell takes no more than there was",
             Kind::Charge,
             &["1 movement + 500", "2 return - 500 code=AC04", "3 return - 500 code=AC04"],
-            &["F1:1 captured 500/500 returned AC04"],
+            &["F1:1 captured 500/500 beyond 500 returned AC04"],
         ),
         (
             "a payment that says of itself that it came back",

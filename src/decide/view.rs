@@ -98,6 +98,8 @@ pub(super) struct Back<'a> {
     pub(super) by_file: bool,
     /// What was given back of it, in minor units: the most that any sighting says.
     pub(super) minor: i64,
+    /// What lines say beside that, beyond what moved.
+    beyond: i64,
 }
 
 impl<'a> Back<'a> {
@@ -117,6 +119,7 @@ impl<'a> Back<'a> {
             charged: by_file().filter_map(charged).max_by_key(|money| money.minor),
             by_file: by_file().any(|object| object.disputed || object.returned.is_some()),
             minor: objects().map(|object| object.refunded_minor).max().unwrap_or(0),
+            beyond: objects().map(|object| object.beyond_minor).max().unwrap_or(0),
         }
     }
 }
@@ -200,6 +203,12 @@ impl Item<'_> {
     pub(super) fn given_back(&self) -> Option<Money> {
         let moved = amount_of(self.object).filter(|_| self.back.returned.is_none())?;
         (self.back.minor > 0).then(|| Money::new(self.back.minor, moved.currency))
+    }
+
+    /// What lines say that came back or was given back beyond what moved.
+    pub(super) fn told_beyond(&self) -> Option<Money> {
+        let moved = amount_of(self.object)?;
+        (self.back.beyond > 0).then(|| Money::new(self.back.beyond, moved.currency))
     }
 
     /// By how much more was given and charged back than moved.

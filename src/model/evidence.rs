@@ -202,6 +202,10 @@ pub struct PspObject {
     /// tells no sum.
     #[serde(default, skip_serializing_if = "is_default")]
     pub charged_back_minor: i64,
+    /// By how much more than moved its lines in files say that it was given back or returned, which
+    /// is in no other sum: two of them may tell one return.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub beyond_minor: i64,
     /// When the PSP created it (the PSP's clock).
     pub created_at: Instant,
     /// The tag as it arrived.
@@ -362,6 +366,7 @@ impl PspObject {
             capturable_minor: 0,
             disputed: false,
             charged_back_minor: 0,
+            beyond_minor: 0,
             created_at: crate::model::time::from_text("2026-11-19T08:00:00Z").unwrap(),
             tag: None,
             returned: None,

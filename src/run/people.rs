@@ -62,8 +62,10 @@ const LOOK_EVERY: TimeDelta = TimeDelta::days(1);
 const LOOK_SOON: TimeDelta = TimeDelta::hours(1);
 
 /// Reasons of cases that end by themselves where nothing contradicts the paid row any more.
-pub(super) const CLEARED: [Reason; 6] = [
+pub(super) const CLEARED: [Reason; 8] = [
     Reason::LateContradiction,
+    Reason::AmountMismatch,
+    Reason::CurrencyMismatch,
     Reason::ReferenceMismatch,
     Reason::DuplicateCapture,
     Reason::Refunded,

@@ -51,7 +51,8 @@ const STRIPE: Words = &[
     ("payment_failure", Return),
     ("refund", Refund),
     ("payment_refund", Refund),
-    ("partial_capture_reversal", Refund),
+    // Money out of a payment: that much less was captured, and no refund was made.
+    ("partial_capture_reversal", Payment),
     ("refund_failure", Return),
     ("payment_failure_refund", Return),
     ("dispute", Chargeback),
@@ -199,6 +200,9 @@ const MERCADOPAGO: Words = &[
     ("refund", Refund),
     ("chargeback", Chargeback),
     ("dispute", Chargeback),
+    // What was paid to the buyer of a claim, and what of that came again.
+    ("mediation", Chargeback),
+    ("mediation_cancel", ChargebackReversed),
     ("payout", Payout),
     ("payouts", Payout),
     ("payouts_cash", Payout),
@@ -315,8 +319,9 @@ pub fn shopify(word: &str) -> Option<LineKind> {
 /// What a word of Mercado Pago's is: the same payments and refunds are money that the merchant got,
 /// or sent.
 pub fn mercadopago(word: &str, direction: Direction) -> LineKind {
-    let is_out = direction == Direction::Debit;
-    let kind = named_by_mercadopago(word).filter(|kind| is_out == (*kind != Payment));
+    let is_in = direction == Direction::Credit;
+    let comes_in = |kind: &LineKind| matches!(kind, Payment | ChargebackReversed);
+    let kind = named_by_mercadopago(word).filter(|kind| is_in == comes_in(kind));
     kind.unwrap_or(Adjustment)
 }
 
@@ -331,6 +336,16 @@ pub fn mercadopago_other_sign(word: &str, minor: i64) -> Option<&'static str> {
     match named_by_mercadopago(word)? {
         Payment => None,
         Payout if minor > 0 => Some("money out, with a minus: it was paid out"),
+        kind => other_sign(kind, minor),
+    }
+}
+
+/// [`other_sign`] of a word of Stripe's: what was not captured is money out of a payment.
+pub fn stripe_other_sign(word: &str, minor: i64) -> Option<&'static str> {
+    match stripe(word) {
+        Payment if word.eq_ignore_ascii_case("partial_capture_reversal") => {
+            (minor > 0).then_some("money out, with a minus: it was not captured")
+        }
         kind => other_sign(kind, minor),
     }
 }
@@ -557,10 +572,21 @@ mod tests {
 
     #[test]
     fn what_mercado_pago_pays_out_goes_out() {
-        for word in ["REFUND", "chargeback", "dispute", "withdrawal", "PAYOUTS", "payouts_cash"] {
+        for word in [
+            "REFUND",
+            "chargeback",
+            "mediation",
+            "dispute",
+            "withdrawal",
+            "PAYOUTS",
+            "payouts_cash",
+        ] {
             assert!(mercadopago_other_sign(word, 1).is_some(), "{word}");
             assert_eq!(mercadopago_other_sign(word, -1), None, "{word}");
         }
+        assert!(mercadopago_other_sign("mediation_cancel", -1).is_some());
+        assert_eq!(mercadopago("mediation", Direction::Debit), Chargeback);
+        assert_eq!(mercadopago("mediation_cancel", Direction::Credit), ChargebackReversed);
         for word in ["settlement", "withdrawal_cancel", "shipping"] {
             assert_eq!([1, -1].map(|minor| mercadopago_other_sign(word, minor)), [None; 2]);
         }

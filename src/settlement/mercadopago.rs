@@ -119,14 +119,18 @@ impl Common {
             line.fee = money(gross.saturating_sub(moved.net), moved.currency);
         }
         let tag = match kind {
-            LineKind::Payment | LineKind::Refund | LineKind::Chargeback => TagKind::PaymentId,
+            LineKind::Payment
+            | LineKind::Refund
+            | LineKind::Chargeback
+            | LineKind::ChargebackReversed => TagKind::PaymentId,
             _other => TagKind::TransactionId,
         };
         line.tag(tag, id);
         line.tag(TagKind::MerchantReference, row.maybe(self.reference));
         line.psp_reference = some(id);
         // What was given back goes by the id of its payment.
-        if matches!(kind, LineKind::Refund | LineKind::Chargeback) {
+        let is_back = matches!(kind, LineKind::Refund | LineKind::Chargeback);
+        if is_back || kind == LineKind::ChargebackReversed {
             line.original_reference = some(id);
         }
         entry.type_code = some(row.get(self.kind));

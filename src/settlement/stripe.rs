@@ -260,7 +260,7 @@ impl Report for Stripe {
         let [gross, fee, net] = self.amounts(row, currency, out)?;
         let kind = kinds::stripe(row.get(self.kind));
         // The equation holds with all signs turned as well.
-        if let Some(expected) = kinds::other_sign(kind, gross) {
+        if let Some(expected) = kinds::stripe_other_sign(row.get(self.kind), gross) {
             let [at, ..] = self.amounts;
             return Err(Problem::error(row.line, "gross", expected, row.get(at)));
         }

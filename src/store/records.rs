@@ -718,6 +718,7 @@ mod tests {
                 capturable_minor: 0,
                 disputed: false,
                 charged_back_minor: 0,
+                beyond_minor: 0,
                 created_at: now,
                 tag: Some("7".to_owned()),
                 returned: None,

@@ -374,6 +374,7 @@ fn plan(claimed: Claimed, policy: &Policy, now: Instant) -> Planned {
                 capturable_minor: 0,
                 disputed: false,
                 charged_back_minor: 0,
+                beyond_minor: 0,
                 created_at: row.created_at,
                 tag: Some(row.key.id.clone()),
                 returned: None,

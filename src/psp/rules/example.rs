@@ -72,6 +72,7 @@ impl Example {
             capturable_minor: 0,
             disputed: subject == Subject::Disputed,
             charged_back_minor: 0,
+            beyond_minor: 0,
             created_at: DateTime::<Utc>::MIN_UTC,
             tag: None,
             returned: (subject == Subject::Returned).then(|| self.case.code.clone()),

@@ -299,6 +299,7 @@ pub fn object(reference: &str, state: ObjectState) -> PspObject {
         capturable_minor: 0,
         disputed: false,
         charged_back_minor: 0,
+        beyond_minor: 0,
         created_at: minute(1),
         tag: Some("r1".into()),
         returned: None,

@@ -494,6 +494,7 @@ fn unattempted(row: &Transaction, now: Instant) -> Decision {
         capturable_minor: 0,
         disputed: false,
         charged_back_minor: 0,
+        beyond_minor: 0,
         created_at: row.created_at,
         tag: row.tag.usable().map(str::to_owned),
         returned: None,
