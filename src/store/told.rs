@@ -814,7 +814,8 @@ pub(in crate::store) fn elsewhere(dialect: &Dialect) -> String {
         "with hit as materialized ({hit}), mine as materialized ({mine}), \
          elder as materialized ({elder}) select m.file_line, min(b.file_id), min(b.file_line), \
          m.currency, {}, m.fee_minor, b.currency, {}, b.fee_minor \
-         from mine m join elder b on b.id = m.id where m.id is not null and (m.currency <> b.currency or m.direction <> b.direction \
+         from mine m join elder b on b.id = m.id where m.id is not null \
+         and (m.currency <> b.currency or m.direction <> b.direction \
          or m.amount_minor <> b.amount_minor \
          or coalesce(m.fee_minor, 0) <> coalesce(b.fee_minor, 0)) \
          group by m.position, m.file_line, m.currency, m.direction, m.amount_minor, m.fee_minor, \

@@ -169,7 +169,8 @@ fn account_money(day: &str, payments: &[(i64, i64)]) -> String {
     let row = |&(id, cents): &(i64, i64)| {
         let units = units(cents);
         format!(
-            "90{id},pay_{id},SETTLEMENT,{units},EUR,0.00,{units},EUR,{day}T10:00:00.000-03:00,0.00\n"
+            "90{id},pay_{id},SETTLEMENT,{units},EUR,0.00,{units},EUR,\
+             {day}T10:00:00.000-03:00,0.00\n"
         )
     };
     let rows: String = payments.iter().map(row).collect();
@@ -213,7 +214,7 @@ fn trustly(day: &str, payments: &[(i64, i64)]) -> String {
     format!(
         "H,ACME,1.0.0,2026-11-{:02}T00:00:00.000Z,{day}T23:00:00.000Z,1234,0001of0001\n{rows}\
          F,Acme,,ABC,EUR,{sum},{count},{day}T10:00:00.000Z\nL,{count},{sum},1,{sum}\n",
-        count
+        payments.last().unwrap().0
     )
 }
 
