@@ -973,6 +973,7 @@ impl Gather<'_> {
             self.whole || !matches!(d.verdict, Verdict::Wait) || d.wants == Some(Want::Siblings)
         });
         let owners = self.owners(&decided, facts, decisions).await?;
+        let beside = self.kept_beside(&decided, rows, facts, &owners).await?;
         let mut again = Vec::new();
         for index in decided {
             let (Some(claimed), Some(fact)) = (rows.get(index), facts.get_mut(index)) else {
@@ -986,6 +987,16 @@ impl Gather<'_> {
                     let others = owners.get(&reference).into_iter().flatten();
                     let key = &claimed.row.key;
                     let foreign = others.filter(|(t, k)| (t, k) != (&key.table, &key.id));
+                    let of = |kind: Kind| beside.get(&(reference.clone(), kind));
+                    let is_beside = |k: &String| {
+                        let other = match claimed.row.kind {
+                            Kind::Charge => of(Kind::Refund),
+                            Kind::Refund => of(Kind::Charge),
+                            Kind::Payout => None,
+                        };
+                        other.is_some_and(|keys| keys.contains(k))
+                    };
+                    let foreign = foreign.filter(|(t, k)| *t != key.table || !is_beside(k));
                     let named = |t: &String, k: &String| match *t == key.table {
                         true => k.clone(),
                         false => format!("{k} of {t}"),
@@ -999,6 +1010,52 @@ impl Gather<'_> {
         }
         self.decide_again(rows, facts, siblings, &again, decisions);
         Ok(())
+    }
+
+    /// Of other rows that store a reference of what was found and did not succeed by it, those of
+    /// each kind: a refund's row may store the id of the payment that it gives back, and owns it as
+    /// little as the payment's row owns the refund.
+    async fn kept_beside(
+        &self,
+        which: &[usize],
+        rows: &[Claimed],
+        facts: &[Facts],
+        owners: &HashMap<String, Vec<(String, String)>>,
+    ) -> Result<HashMap<(String, Kind), HashSet<String>>, RunError> {
+        let table = &self.table.settings.name;
+        let asked = which.iter().filter_map(|index| rows.get(*index).zip(facts.get(*index)));
+        let mut foreign: HashMap<String, HashSet<String>> = HashMap::new();
+        for (claimed, fact) in asked {
+            for reference in fact.found_references() {
+                let others = owners.get(&reference).into_iter().flatten();
+                let others = others.filter(|(t, k)| t == table && *k != claimed.row.key.id);
+                for (_, key) in others {
+                    foreign.entry(reference.clone()).or_default().insert(key.clone());
+                }
+            }
+        }
+        let mut beside: HashMap<(String, Kind), HashSet<String>> = HashMap::new();
+        let keys: HashSet<&String> = foreign.values().flatten().collect();
+        if keys.is_empty() {
+            return Ok(beside);
+        }
+        let doing = "looking whose references these are";
+        let keys: Vec<String> = keys.into_iter().cloned().collect();
+        let rows = self.db.rows_known_by(self.table, self.account_name, &[], &[], &keys).await;
+        let kinds: HashMap<String, Kind> =
+            rows.doing(doing)?.into_iter().map(|row| (row.key.id, row.kind)).collect();
+        let names: Vec<String> = foreign.keys().cloned().collect();
+        let taken = self.db.taken_references(self.account_name, &names).await.doing(doing)?;
+        for (reference, keys) in foreign {
+            let by: Vec<&String> =
+                taken.get(&reference).into_iter().flatten().map(|(_, key)| key).collect();
+            for key in keys.into_iter().filter(|key| !by.contains(&key)) {
+                if let Some(kind) = kinds.get(&key) {
+                    beside.entry((reference.clone(), *kind)).or_default().insert(key);
+                }
+            }
+        }
+        Ok(beside)
     }
 
     /// Which rows have the references of what was found for these. A payment that a file gives no
