@@ -18,6 +18,7 @@ on_both_databases!(
     a_booking_names_its_payout_or_its_row_in_its_text,
     a_report_that_was_brought_by_hand_counts_beside_the_api,
     a_line_that_two_rows_have_a_claim_to_settles_neither,
+    a_refund_that_stores_its_payments_id_claims_nothing_of_it,
     a_further_reference_is_a_claim_too,
     what_was_not_booked_as_paid_out_is_a_case,
     a_booking_that_a_correction_takes_out_is_a_case,
@@ -364,6 +365,39 @@ async fn a_line_that_two_rows_have_a_claim_to_settles_neither(engine: Engine) {
     assert_eq!(ran.verdict(2), "review reference_mismatch");
     assert_eq!(card_lines(&shop).await, ["pay_1 matched reference_claimed payments 1"]);
     assert_eq!(shop.status(2).await, "processing");
+    shop.check(false).await;
+}
+
+/// Of one table, the one in processing and the other ended, in both ways.
+async fn a_refund_that_stores_its_payments_id_claims_nothing_of_it(engine: Engine) {
+    let mut shop = shop_with_cards_and_bank(engine).await;
+    let kinds = "kind = { column = \"note\", values = { pay = \"charge\", back = \"refund\" } }\n";
+    shop.words.table = kinds.to_owned();
+    shop.write_words();
+    shop.insert(&[
+        at_cards(1, "processing", None),
+        at_cards(2, "paid", Some("pi_1")),
+        at_cards(3, "processing", Some("pi_3")),
+        at_cards(4, "processing", Some("pi_3")),
+        at_cards(5, "processing", None),
+        at_cards(6, "paid", Some("pi_5")),
+    ])
+    .await;
+    let of_kind =
+        |word: &str, ids: &str| format!("update payments set note = '{word}' where id in ({ids});");
+    shop.raw.execute(&(of_kind("pay", "1, 3, 5, 6") + &of_kind("back", "2, 4"))).await;
+    let charge = |id, tag, cents| ("charge", id, tag, cents);
+    let rows = [
+        charge("pi_1", "pay_1", 10_001),
+        charge("pi_3", "pay_3", 10_003),
+        charge("pi_5", "pay_5", 10_005),
+    ];
+    bring_cards(&shop, "one.csv", &tagged(&rows)).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "succeeded settled");
+    assert_eq!(ran.verdict(3), "succeeded settled");
+    assert!(ran.verdict(4).starts_with("wait "), "{}", ran.verdict(4));
+    assert_eq!(ran.verdict(5), "review reference_claimed", "by a payment");
     shop.check(false).await;
 }
 
