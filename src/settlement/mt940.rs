@@ -853,6 +853,8 @@ struct Movement<'a> {
     /// A minus stands before the amount: some write so what is taken back.
     minus: bool,
     amount: &'a str,
+    /// A blank stands behind the amount.
+    is_apart: bool,
     code: &'a str,
     reference: &'a str,
     bank_reference: &'a str,
@@ -882,8 +884,9 @@ fn movement(text: &str) -> Option<Movement<'_>> {
     let (minus, rest) = (unsigned.is_some(), unsigned.unwrap_or(rest));
     let length =
         rest.bytes().take_while(|b| b.is_ascii_digit() || *b == b',' || *b == b'.').count();
-    let (amount, rest) = rest.split_at(length);
-    let rest = rest.trim_start();
+    let (amount, behind) = rest.split_at(length);
+    let rest = behind.trim_start();
+    let is_apart = rest.len() < behind.len();
     let typed = rest.starts_with(|c: char| c.is_ascii_alphabetic());
     let code = if typed { rest.get(..4).unwrap_or(rest) } else { "" };
     let rest = rest.get(code.len()..).unwrap_or_default();
@@ -894,21 +897,54 @@ fn movement(text: &str) -> Option<Movement<'_>> {
         mark,
         minus,
         amount,
+        is_apart,
         code,
         reference,
         bank_reference,
     })
 }
 
+/// The codes of a booking that SWIFT lists, each behind the letter of where it is from.
+const TYPES: [&str; 62] = [
+    "BNK", "BOE", "BRF", "CAR", "CAS", "CHG", "CHK", "CLR", "CMI", "CMN", "CMP", "CMS", "CMT",
+    "CMZ", "COL", "COM", "CPN", "DCR", "DDT", "DIS", "DIV", "DUD", "ECK", "EQA", "EXT", "FEX",
+    "FRX", "INT", "LBX", "LDP", "MAR", "MAT", "MGT", "MSC", "NWI", "ODC", "OPT", "PCH", "POP",
+    "PRN", "REC", "RED", "RIG", "RTI", "SAL", "SEC", "SLE", "STO", "STP", "SUB", "SWP", "TAX",
+    "TCK", "TCM", "TRA", "TRF", "TRN", "TRU", "UWC", "VDA", "VDI", "WAR",
+];
+
 impl Movement<'_> {
     /// Whether the row ends with the amount, and `next` may go on with it.
     fn goes_on(&self, next: &str, currency: Option<Currency>) -> bool {
-        let behind = [self.code, self.reference, self.bank_reference];
-        let is_all = behind.iter().all(|part| part.is_empty());
-        let decimals = self.amount.split_once([',', '.']).map(|(_, decimals)| decimals.len());
-        let most = currency.map_or(2, |currency| currency.exponent());
-        let is_short = decimals.is_none_or(|n| n == 0 || u32::try_from(n).is_ok_and(|n| n < most));
-        is_all && is_short && next.starts_with(|c: char| c.is_ascii_digit() || ",.".contains(c))
+        let is_short = self.decimals().is_none_or(|n| n == 0 || n < most(currency));
+        self.is_bare()
+            && is_short
+            && next.starts_with(|c: char| c.is_ascii_digit() || ",.".contains(c))
+    }
+
+    /// Whether nothing stands behind the amount.
+    fn is_bare(&self) -> bool {
+        [self.code, self.reference, self.bank_reference].iter().all(|part| part.is_empty())
+    }
+
+    fn decimals(&self) -> Option<usize> {
+        self.amount.split_once([',', '.']).map(|(_, decimals)| decimals.len())
+    }
+
+    /// Whether this, of two rows, is surely one that was cut within its amount: a type stands right
+    /// behind it. Of a code that SWIFT does not list only its letter and its figures are sure.
+    fn is_one_row(&self) -> bool {
+        let rest = self.code.strip_prefix(['N', 'F', 'S']).unwrap_or_default();
+        let is_code = rest.len() == 3 && rest.bytes().all(|byte| byte.is_ascii_digit());
+        self.has_mark() && !self.is_apart && (is_code || TYPES.contains(&rest))
+    }
+
+    /// Whether this, of two rows, may be one that was cut: the amount then has no more decimals than
+    /// its currency, and a type behind it, or nothing.
+    fn may_be_one_row(&self, currency: Option<Currency>) -> bool {
+        let has_type = self.has_type() && self.code.starts_with(['N', 'F', 'S']);
+        let is_fine = self.decimals().is_none_or(|decimals| decimals <= most(currency));
+        is_fine && (has_type || self.is_bare())
     }
 
     /// Whether the amount may go on behind a blank or an apostrophe: `1 000,00`.
@@ -927,25 +963,35 @@ impl Movement<'_> {
     }
 }
 
+/// The most decimals of an amount; of two where its currency is not known.
+fn most(currency: Option<Currency>) -> usize {
+    let most = currency.map_or(2, |currency| currency.exponent());
+    usize::try_from(most).unwrap_or(usize::MAX)
+}
+
 /// The row of a movement, with the one behind it where it was cut: before the amount, or within.
-/// None where it cannot be told what the amount is.
+/// Behind an amount with its comma the next row may as well be the bank's text (`15 JUNE RENT`):
+/// it belongs to the amount only where a type follows that. None where it cannot be told what the
+/// amount is.
 fn row_of(field: &Field, currency: Option<Currency>) -> Option<Cow<'_, str>> {
     let (first, next) = (field.first(), field.rows.get(1).map_or("", |row| row.trim()));
-    let joined = || format!("{first}{next}");
-    match movement(first) {
+    let joined = format!("{first}{next}");
+    let all = movement(&joined);
+    let is_one_row = match movement(first) {
         Some(found) if found.goes_on(next, currency) => {
-            let joined = joined();
-            let is_sure = movement(&joined).is_some_and(|all| all.has_mark() && all.has_type());
-            is_sure.then_some(Cow::Owned(joined))
+            let is_one_row = all.as_ref().is_some_and(Movement::is_one_row);
+            let may_be = all.is_some_and(|all| all.may_be_one_row(currency));
+            if !is_one_row && (may_be || found.decimals() != Some(0)) {
+                return None;
+            }
+            is_one_row
         }
-        Some(found) => (!found.is_parted()).then_some(Cow::Borrowed(first)),
-        None => {
-            let joined = joined();
-            let is_sure =
-                movement(&joined).is_some_and(|all| all.has_mark() || !all.code.is_empty());
-            is_sure.then_some(Cow::Owned(joined))
-        }
-    }
+        Some(found) if found.is_parted() => return None,
+        Some(_) => false,
+        None if all.is_some_and(|all| all.has_mark() || !all.is_apart && all.has_type()) => true,
+        None => return None,
+    };
+    Some(if is_one_row { Cow::Owned(joined) } else { Cow::Borrowed(first) })
 }
 
 impl Mt940 {
@@ -973,6 +1019,19 @@ impl Mt940 {
         open.currency.or(open.head.currency).or(fallback)
     }
 
+    /// Only balances show that a minus is the amount's, and that an amount without its comma, and
+    /// with nothing behind it, is whole.
+    fn provable(&self, found: &Movement<'_>) -> Result<(), &'static str> {
+        let has_balance = self.open.as_ref().is_some_and(|open| open.opening.is_some());
+        if found.minus && !has_balance {
+            return Err("an amount without a sign");
+        }
+        if found.is_bare() && !found.has_mark() && !has_balance {
+            return Err("an amount with its comma, type and reference");
+        }
+        Ok(())
+    }
+
     fn entry_of(&mut self, field: &Field) -> Result<(OpenEntry, Option<Problem>), Problem> {
         let currency = self.currency();
         let text = row_of(field, currency);
@@ -980,11 +1039,8 @@ impl Mt940 {
             let expected = "date, mark, amount, type and reference";
             Problem::error(field.line, ":61:", expected, field.first())
         })?;
-        // Only balances show that the minus is the amount's.
-        if found.minus && self.open.as_ref().is_none_or(|open| open.opening.is_none()) {
-            let expected = "an amount without a sign";
-            return Err(Problem::error(field.line, ":61:", expected, field.first()));
-        }
+        self.provable(&found)
+            .map_err(|expected| Problem::error(field.line, ":61:", expected, field.first()))?;
         let currency = currency.ok_or_else(|| {
             let expected = "that of the opening balance or the floor limit";
             Problem::error(field.line, ":61: currency", expected, "none")

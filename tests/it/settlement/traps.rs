@@ -833,6 +833,42 @@ fn a_movement_that_was_cut_within_its_amount_goes_on_in_the_next_row() {
     }
 }
 
+/// Behind an amount without a type the next row may be the bank's text.
+#[test]
+fn a_row_of_text_behind_a_movement_is_no_part_of_its_amount() {
+    let euro = Currency::parse("EUR").unwrap();
+    for row in [
+        "D200,\n15 JUNE RENT",
+        "D200,\n15 MAY RENT",
+        "D200,\n5 INVOICES PAID",
+        "D200,\n1INVOICE 44",
+        "D200,\n2024 INVOICE",
+        "D200,\nRENT 15",
+        "D200,00\n5 INVOICES",
+        "D200\n,00NTRF",
+        "D\n200,00NTRF",
+    ] {
+        let found = report(&format!(":61:2611191119{row}"));
+        assert_eq!(found.state, State::Ok, "{row}: {:?}", found.sums.problems);
+        assert_eq!(found.sums.totals[&euro].debit_minor, 20_000, "{row}");
+    }
+    for row in [
+        "D200",
+        "D200\n15,00 JUNE RENT",
+        "D20\n24 INVOICES",
+        "D1\n000,00 SALARY PAYMENT",
+        "D12,3\n4 BANK STREET",
+        "D200,\n15 NTRF",
+        "D\n15 JUNE RENT",
+    ] {
+        refused(&report(&format!(":61:2611191119{row}")), ":61:");
+    }
+    for row in ["C4", "C4,\n15 JUNE RENT"] {
+        let found = statement(&format!(":61:2611191119{row}"), "C261119EUR14,");
+        assert_eq!(found.state, State::Ok, "{row}: {:?}", found.sums.problems);
+    }
+}
+
 #[test]
 fn a_mark_that_may_be_one_of_thousands_is_no_decimal_mark() {
     let part = "an amount whose mark cannot be one of thousands, found ";
