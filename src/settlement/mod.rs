@@ -27,6 +27,7 @@ pub mod camt_batch;
 pub mod camt_codes;
 pub mod camt_totals;
 pub mod mt940;
+pub mod mt940_frame;
 pub mod mt940_text;
 pub mod pain002;
 pub mod sheet;

@@ -22,6 +22,7 @@ use crate::model::settlement::{
 };
 use crate::settlement::amount::{Refused, mmdd, shown, signed, unsigned, yymmdd};
 use crate::settlement::kinds;
+use crate::settlement::mt940_frame::Frame;
 use crate::settlement::mt940_text;
 use crate::settlement::sheet;
 use crate::settlement::tags::is_blank_in_mt940;
@@ -120,6 +121,7 @@ pub fn open(mut source: Source) -> Box<dyn Parse> {
         paused: None,
         entry: None,
         block: None,
+        frame: Frame::default(),
         twice: Twice::default(),
         ended: false,
     })
@@ -245,6 +247,7 @@ struct Mt940 {
     entry: Option<OpenEntry>,
     /// The line on which a message's envelope began that has not ended yet.
     block: Option<u64>,
+    frame: Frame,
     twice: Twice,
     ended: bool,
 }
@@ -327,7 +330,10 @@ impl Mt940 {
             }
             return;
         }
-        // Rows before the first field are a bank's own heading.
+        // Rows before the first field are a bank's own heading, or blocks behind a blank.
+        if self.field.is_none() {
+            self.frame.row(row, self.lines.number());
+        }
         if let Some(field) = self.field.as_mut().filter(|field| field.rows.len() < FIELD_LINES) {
             field.rows.push(row.to_owned());
         }
@@ -366,15 +372,16 @@ impl Mt940 {
         if let Some(rest) = row.strip_prefix("-}") {
             self.end_field();
             self.end_message();
-            if rest.contains("{4:") {
-                self.envelope(rest);
-            }
+            self.envelope(rest);
             return;
         }
-        if let Some((_, rest)) = row.split_once("{4:") {
+        if row.contains("{4:") {
             self.end_field();
             self.end_message();
-            self.block = Some(self.lines.number());
+        }
+        let line = self.lines.number();
+        if let Some(rest) = self.frame.row(row, line) {
+            self.block = Some(line);
             if let Some((tag, rest)) = split_tag(rest.trim_start()) {
                 let (tag, rest) = (tag.to_owned(), rest.to_owned());
                 self.begin_field(tag, rest);
@@ -383,6 +390,7 @@ impl Mt940 {
     }
 
     fn begin_field(&mut self, tag: String, rest: String) {
+        self.frame.field();
         if let Some(kept) = self.after_dash.take() {
             let starts = matches!(tag.as_str(), "20" | "25" | "25P" | "940" | "942");
             if starts {
@@ -561,6 +569,13 @@ impl Mt940 {
 
     fn end_message(&mut self) {
         self.flush_entry();
+        let is_head = self.open.is_none() && self.head.seen;
+        if let Some(found) = is_head.then(|| self.frame.end()).flatten() {
+            // Queues deliver such messages among statements.
+            let line = std::mem::take(&mut self.head).line;
+            let expected = "a statement; another message is passed over";
+            self.problem(Problem::warning(line, "message", expected, found));
+        }
         // A head whose statement has nothing in it: a report without movements.
         if self.open.is_none() && self.head.seen {
             let line = self.head.line;
@@ -642,6 +657,8 @@ impl Mt940 {
             let expected = format!("the end (`-}}`) of the message that begins on line {begun}");
             let found = "none: the file was cut";
             self.problem(Problem::error(self.lines.number(), "{4:", expected, found));
+        } else {
+            self.items.extend(self.frame.cut(self.lines.is_ended()).map(Item::from));
         }
         if self.statements == 0 {
             let line = self.lines.number();

@@ -339,6 +339,7 @@ pub struct Lines {
     byte: u64,
     next_byte: u64,
     after_cr: bool,
+    is_ended: bool,
 }
 
 impl Lines {
@@ -351,6 +352,7 @@ impl Lines {
             byte: 0,
             next_byte: 0,
             after_cr: false,
+            is_ended: true,
         }
     }
 
@@ -362,7 +364,7 @@ impl Lines {
         self.bytes.clear();
         self.byte = self.next_byte;
         let number = self.number.saturating_add(1);
-        let mut seen = false;
+        let (mut seen, mut has_end) = (false, false);
         loop {
             let chunk = self.text.fill_buf().map_err(|error| unreadable(number, &error))?;
             if chunk.is_empty() {
@@ -387,6 +389,7 @@ impl Lines {
             self.text.consume(used);
             self.next_byte = self.next_byte.saturating_add(u64::try_from(used).unwrap_or(0));
             if ended.is_some() {
+                has_end = true;
                 self.after_cr = ended == Some(b'\r');
                 break;
             }
@@ -397,6 +400,7 @@ impl Lines {
         if !seen {
             return Ok(false);
         }
+        self.is_ended = has_end;
         self.number = number;
         self.line.clear();
         self.line.push_str(&String::from_utf8_lossy(&self.bytes));
@@ -406,6 +410,11 @@ impl Lines {
     /// The line, without its end.
     pub fn text(&self) -> &str {
         &self.line
+    }
+
+    /// Whether it has an end of its own, and not that of the input alone.
+    pub fn is_ended(&self) -> bool {
+        self.is_ended
     }
 
     /// Its number, from 1.

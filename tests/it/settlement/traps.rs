@@ -1031,6 +1031,45 @@ fn a_message_whose_envelope_does_not_end_was_cut() {
 }
 
 #[test]
+fn a_file_that_ends_within_the_blocks_of_a_message_was_cut() {
+    let message = "{1:F01X}{2:I940XN}{4:\n:20:X\n:25:1\n:28C:1\n:60F:C261119EUR10,\n\
+                   :61:261119C4,NTRFX\n:62F:C261119EUR14,\n-}";
+    let ack = "{1:F21X}{4:{177:2611191200}{451:0}}";
+    for end in ["", "{5:{CHK:0}}", ack, "{5:{CHK:0}}\n", "\n}\n", "{5:{CHK:0}\n"] {
+        for begin in ["", ack] {
+            let found = inspected(format!("{begin}{message}{end}").as_bytes());
+            assert_eq!(found.state, State::Ok, "{end:?}: {:?}", found.sums.problems);
+            assert_eq!((found.sums.entries, found.sums.statements_total), (1, 1), "{end:?}");
+        }
+    }
+    for (end, part) in [
+        ("\n{1:F01X", "{1:: expected the message (`{4:`) of the blocks that begin on line 8"),
+        ("\n {1:F01X}{2:I940XN}{3:{108:1}}\n", "{1:"),
+        ("{5:{CHK:0}}{1:F01X}{2:", "{1:"),
+        ("{5:{MAC:0", "{5:: expected a brace that ends each block"),
+    ] {
+        refused(&inspected(format!("{message}{end}").as_bytes()), part);
+    }
+}
+
+#[test]
+fn a_confirmation_between_statements_is_named_and_passed_over() {
+    let message = "{1:F01X}{2:I940XN}{4:\n:20:X\n:25:1\n:28C:1\n:60F:C261119EUR10,\n\
+                   :61:261119C4,NTRFX\n:62F:C261119EUR14,\n-}\n";
+    let other = "{1:F01X}{2:O9101200X}{4:\n:20:Y\n:21:Z\n:25:1\n:13D:2611191200+0100\n\
+                 :32A:261119EUR5,00\n-}\n";
+    for text in [format!("{message}{other}"), format!("{other}{message}")] {
+        let found = inspected(text.as_bytes());
+        assert_eq!(found.state, State::Ok, "{:?}", found.sums.problems);
+        assert_eq!((found.sums.entries, found.sums.statements_total), (1, 1));
+        let said = found.sums.problems.iter().map(|problem| problem.found.as_str());
+        assert_eq!(said.collect::<Vec<_>>(), ["MT910, a confirmation of credit"]);
+    }
+    let without = other.replace("O910", "O940");
+    refused(&inspected(format!("{message}{without}").as_bytes()), ":60F:");
+}
+
+#[test]
 fn the_same_statement_twice_in_a_file_does_not_count_twice() {
     let row = ("7", "60F:C261119EUR10,", "4", "62F:C261119EUR14,");
     let twice = inspected(pages(&[row, row]).as_bytes());
