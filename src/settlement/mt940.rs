@@ -124,6 +124,7 @@ pub fn open(mut source: Source) -> Box<dyn Parse> {
         frame: Frame::default(),
         twice: Twice::default(),
         ended: false,
+        is_cut: false,
     })
 }
 
@@ -155,7 +156,25 @@ struct Head {
     floor: [bool; 2],
     /// The currency of the limits.
     of_floor: Option<Currency>,
+    has_floor: bool,
+    has_time: bool,
     seen: bool,
+}
+
+impl Head {
+    /// The fields of an interim report that it lacks.
+    fn missing(&self) -> Option<String> {
+        let fields = [
+            (":20:", self.id.is_some()),
+            (":25:", self.account.is_some()),
+            (":28C:", self.number.is_some()),
+            (":34F:", self.has_floor),
+            (":13D:", self.has_time),
+        ];
+        let missing = fields.into_iter().filter(|(_, is_there)| !is_there).map(|(name, _)| name);
+        let missing: Vec<&str> = missing.collect();
+        (!missing.is_empty()).then(|| missing.join(", "))
+    }
 }
 
 /// A statement that is being read.
@@ -250,6 +269,8 @@ struct Mt940 {
     frame: Frame,
     twice: Twice,
     ended: bool,
+    /// The last line of the file has no end, and its message has none.
+    is_cut: bool,
 }
 
 impl Parse for Mt940 {
@@ -436,6 +457,10 @@ impl Mt940 {
         match field.tag.as_str() {
             "20" => self.head.id = text,
             "25" | "25P" => {
+                if TAGS.iter().any(|tag| field.first().contains(&format!(":{tag}:"))) {
+                    let expected = "an account, and the next field on a line of its own";
+                    self.problem(Problem::error(field.line, ":25:", expected, field.first()));
+                }
                 let account = text.map(|text| text.trim_start_matches('/').to_owned());
                 let named = account.as_deref().and_then(currency_of_account);
                 self.head.currency = named.or(self.head.currency);
@@ -445,6 +470,7 @@ impl Mt940 {
             "34F" => self.floor(field),
             "13" | "13D" => {
                 self.head.interim = true;
+                self.head.has_time = true;
                 self.head.day = field.first().get(..6).and_then(yymmdd);
             }
             "942" => self.head.interim = true,
@@ -612,7 +638,12 @@ impl Mt940 {
         let interim = open.head.interim && open.opening.is_none() && open.closing.is_none();
         if interim {
             self.items.extend(open.open_sums(line).into_iter().map(Item::from));
+            self.items.extend(self.open_end(open, line).map(Item::from));
         } else {
+            if open.head.account.is_none() {
+                let expected = "the account of each statement";
+                self.problem(Problem::warning(open.head.line, ":25:", expected, "none"));
+            }
             for (balance, field) in [(open.opening, ":60F:"), (open.closing, ":62F:")] {
                 if balance.is_none() && !open.failed {
                     let expected = "a balance in every statement";
@@ -647,8 +678,46 @@ impl Mt940 {
         self.items.push_back(end.into());
     }
 
+    /// What an interim report lacks that each has. Where its message does not end, and the last line
+    /// of the file does not either, it was cut. One that has all, and no sums, may have been.
+    fn open_end(&self, open: &Open, line: u64) -> Option<Problem> {
+        if let Some(missing) = open.head.missing() {
+            let expected = "the fields that each interim report has";
+            return Some(match self.is_cut {
+                true => Problem::error(line, missing, expected, "none: the file was cut"),
+                false => Problem::warning(line, missing, expected, "none"),
+            });
+        }
+        let has_sums = open.declared.iter().any(Option::is_some);
+        let expected = "the end of the message (`-`), or its sums (:90D:, :90C:)";
+        let found = "neither: nothing shows that the file is whole";
+        (self.is_cut && !has_sums).then(|| Problem::warning(line, "-", expected, found))
+    }
+
+    /// What shows that the last row, which has no line end, is not whole: it is the beginning of a
+    /// field's name, or a movement without its type.
+    fn cut_row(&self, field: &Field) -> Option<Problem> {
+        let (line, found) = (self.lines.number(), "the end of the file: it was cut");
+        let row = self.lines.text().trim();
+        let is_name = |name: &str| TAGS.iter().any(|tag| tag.starts_with(name));
+        if line > field.line && row.strip_prefix(':').is_some_and(is_name) {
+            return Some(Problem::error(line, row, "a field of the message", found));
+        }
+        let is_first = self.after_dash.is_none() && line == field.line && field.tag == "61";
+        let is_whole = movement(field.first()).is_some_and(|found| found.has_type());
+        let problem = || Problem::error(line, ":61:", "type and reference", found);
+        (is_first && !is_whole).then(problem)
+    }
+
     fn finish(&mut self) {
         self.ended = true;
+        let is_blank = |c: char| c.is_whitespace() || c.is_control();
+        let has_end = self.lines.is_ended() || self.lines.text().trim_matches(is_blank).is_empty();
+        if let Some(field) = self.field.as_ref().filter(|_| !has_end && self.block.is_none()) {
+            let problem = self.cut_row(field);
+            self.is_cut = self.after_dash.is_none() && problem.is_none();
+            self.items.extend(problem.map(Item::from));
+        }
         self.end_field();
         self.end_message();
         self.end_paused();
@@ -658,7 +727,7 @@ impl Mt940 {
             let found = "none: the file was cut";
             self.problem(Problem::error(self.lines.number(), "{4:", expected, found));
         } else {
-            self.items.extend(self.frame.cut(self.lines.is_ended()).map(Item::from));
+            self.items.extend(self.frame.cut(has_end).map(Item::from));
         }
         if self.statements == 0 {
             let line = self.lines.number();
@@ -851,7 +920,7 @@ fn balance(field: &Field, known: Option<Currency>) -> Result<(Balance, Option<Pr
     // Some banks write a balance of theirs with a minus after the mark: it turns the sign.
     let minor = signed(amount, mark_of(amount), currency)
         .and_then(|minor| no_thousands(amount, currency).map(|()| minor))
-        .map_err(|refused| refused.at(field.line, &name, amount, currency))?;
+        .map_err(|refused| refused_at(refused, (field.line, &name), amount, currency))?;
     let date = yymmdd(day).filter(|_| day.len() == 6);
     let problem = date
         .is_none()
@@ -1011,6 +1080,26 @@ fn row_of(field: &Field, currency: Option<Currency>) -> Option<Cow<'_, str>> {
     Some(if is_one_row { Cow::Owned(joined) } else { Cow::Borrowed(first) })
 }
 
+/// Whether a row of a movement holds another one, whose line begin was lost.
+fn holds_another(row: &str) -> bool {
+    let mut behind = row.split(":61:").skip(1);
+    behind.any(|rest| movement(rest).is_some())
+}
+
+/// What is wrong with an amount. Of one with two marks that is the one of thousands.
+fn refused_at(
+    refused: Refused,
+    (line, field): (u64, &str),
+    amount: &str,
+    currency: Currency,
+) -> Problem {
+    if amount.matches([',', '.']).count() > 1 {
+        let expected = "a decimal comma, and no mark of thousands";
+        return Problem::error(line, field, expected, amount);
+    }
+    refused.at(line, field, amount, currency)
+}
+
 impl Mt940 {
     fn movement(&mut self, field: &Field) {
         self.flush_entry();
@@ -1018,6 +1107,10 @@ impl Mt940 {
         self.tell_statement();
         match self.entry_of(field) {
             Ok((open, problem)) => {
+                if let Some(row) = field.rows.iter().find(|row| holds_another(row)) {
+                    let expected = "each movement on a line of its own";
+                    self.problem(Problem::error(field.line, ":61:", expected, row.as_str()));
+                }
                 self.entries = open.entry.number;
                 if let Some(statement) = &mut self.open {
                     statement.sums.add(&open.entry);
@@ -1062,8 +1155,9 @@ impl Mt940 {
             let expected = "that of the opening balance or the floor limit";
             Problem::error(field.line, ":61: currency", expected, "none")
         })?;
+        let place = (field.line, ":61: amount");
         let minor = money(found.amount, currency)
-            .map_err(|refused| refused.at(field.line, ":61: amount", found.amount, currency))?;
+            .map_err(|refused| refused_at(refused, place, found.amount, currency))?;
         let (direction, reversal, status) = match found.mark {
             "C" => (Direction::Credit, false, EntryStatus::Booked),
             "D" => (Direction::Debit, false, EntryStatus::Booked),
@@ -1178,6 +1272,7 @@ impl Mt940 {
     /// `:34F:EURD100,`: the limit below which debits are not listed; without a mark of both.
     fn floor(&mut self, field: &Field) {
         self.head.interim = true;
+        self.head.has_floor = true;
         let (code, limit) = field.first().split_at_checked(3).unwrap_or_default();
         if limit.bytes().any(|byte| (b'1'..=b'9').contains(&byte)) {
             let [credits, debits] = &mut self.head.floor;

@@ -885,6 +885,10 @@ fn a_mark_that_may_be_one_of_thousands_is_no_decimal_mark() {
         );
         inspected(text.as_bytes())
     };
+    for amount in ["1,234.56", "1.234,56", "1,2,3"] {
+        let part = format!("a decimal comma, and no mark of thousands, found {amount}");
+        refused(&report(&format!(":61:2611191119C{amount}NTRFX")), &part);
+    }
     // All of it a thousand times too small would tie.
     refused(&balances("JPY", ["10.000", "1.000", "11.000"]), &format!("{part}10.000"));
     refused(&balances("EUR", ["10.000", "1.000", "11.000"]), &format!("{part}1.000"));
@@ -1053,6 +1057,49 @@ fn a_file_that_ends_within_the_blocks_of_a_message_was_cut() {
 }
 
 #[test]
+fn an_interim_report_that_was_cut_is_not_whole() {
+    let head = ":20:X\n:25:1\n:28C:1\n:34F:EUR0,\n:13D:2611191200+0100\n";
+    let moved = format!("{head}:61:2611191119C14,99NTRFX\n:86:x");
+    for end in ["\n-", "\n", "\n:90C:1EUR14,99", "\n-\n", "\n-\n\u{1a}"] {
+        let found = inspected(format!("{moved}{end}").as_bytes());
+        assert_eq!(found.state, State::Ok, "{end:?}");
+        let fields = found.sums.problems.iter().map(|problem| problem.field.as_str());
+        assert!(!fields.collect::<Vec<_>>().contains(&"-"), "{end:?}");
+    }
+    let found = inspected(moved.as_bytes());
+    assert_eq!(found.state, State::Ok);
+    assert_eq!(found.sums.problems.first().unwrap().field, "-", "neither an end nor sums");
+    for (cut, part) in [
+        (":61:2611191119C14,99NTRFX\n:6", ":6: expected a field of the message"),
+        (":61:2611191119C14,9", ":61: expected type and reference"),
+        (":61:2611191119C14,99NT", ":61: expected type and reference"),
+        (":61:2611191119C5", ":61: expected type and reference"),
+        (":61:26111911", ":61: expected type and reference"),
+        (":61:2611191119C1,NTRF:61:2611191119C2,NTRFX\n-\n", "on a line of its own"),
+        (":61:2611191119C1,NTRFX\n-\n:2", ":2: expected a field of the message"),
+    ] {
+        refused(&inspected(format!("{head}{cut}").as_bytes()), part);
+    }
+    refused(&inspected(b":20:X\n:25:1\n:28C:1\n:34F:EUR0,"), ":13D:");
+}
+
+#[test]
+fn what_a_message_lacks_is_said() {
+    let said = |text: &str| {
+        let found = inspected(text.as_bytes());
+        assert_eq!(found.state, State::Ok, "{text}: {:?}", found.sums.problems);
+        found.sums.problems.iter().map(|problem| problem.field.clone()).collect::<Vec<_>>()
+    };
+    let interim = ":20:X\n:25:1\n:34F:EUR0,\n:61:261119C4,NTRFX\n-\n";
+    assert_eq!(said(interim), [":28C:, :13D:"]);
+    let statement = ":20:X\n:25:1\n:28C:1\n:60F:C261119EUR10,\n:62F:C261119EUR10,\n-\n";
+    assert!(said(statement).is_empty());
+    assert_eq!(said(&statement.replace(":25:1\n", "")), [":25:"]);
+    let joined = statement.replace(":25:1\n", ":25:1");
+    refused(&inspected(joined.as_bytes()), ":25:: expected an account");
+}
+
+#[test]
 fn a_confirmation_between_statements_is_named_and_passed_over() {
     let message = "{1:F01X}{2:I940XN}{4:\n:20:X\n:25:1\n:28C:1\n:60F:C261119EUR10,\n\
                    :61:261119C4,NTRFX\n:62F:C261119EUR14,\n-}\n";
@@ -1065,7 +1112,7 @@ fn a_confirmation_between_statements_is_named_and_passed_over() {
         let said = found.sums.problems.iter().map(|problem| problem.found.as_str());
         assert_eq!(said.collect::<Vec<_>>(), ["MT910, a confirmation of credit"]);
     }
-    let without = other.replace("O910", "O940");
+    let without = other.replace("O910", "O940").replace(":13D:2611191200+0100\n", "");
     refused(&inspected(format!("{message}{without}").as_bytes()), ":60F:");
 }
 
