@@ -145,7 +145,11 @@ struct OpenEntry {
     line: u64,
     byte: u64,
     amount: Option<Written>,
+    /// Which way it went, as it is written.
+    way: Option<String>,
     direction: Option<Direction>,
+    /// What it says twice that it may say once.
+    again: Option<Problem>,
     reversal: bool,
     status: Option<String>,
     booked_on: Option<NaiveDate>,
@@ -183,6 +187,8 @@ struct Detail {
     counter: Option<Written>,
     instructed: Option<Written>,
     direction: Option<Direction>,
+    /// What it says twice that it may say once.
+    again: Option<Problem>,
     charges: Vec<(String, Written)>,
     tags: Vec<(TagKind, String)>,
     code: Vec<String>,
@@ -437,8 +443,16 @@ impl OpenEntry {
     fn leaf(&mut self, leaf: &str, xml: &Xml, account: impl Fn() -> Option<Currency>) {
         let text = xml.text();
         match leaf {
-            "Amt" => self.amount = Some(written(xml)),
-            "CdtDbtInd" => self.direction = direction(text),
+            "Amt" => {
+                self.again = self.again.take().or_else(|| twice(&self.amount, "Ntry/Amt", xml));
+                self.amount = Some(written(xml));
+            }
+            "CdtDbtInd" => {
+                let again = || twice(&self.way, "Ntry/CdtDbtInd", xml);
+                self.again = self.again.take().or_else(again);
+                self.way = Some(text.to_owned());
+                self.direction = direction(text);
+            }
             "RvslInd" => self.reversal = text == "true" || text == "1",
             "Sts" | "Sts/Cd" | "Sts/Prtry" if !text.is_empty() => {
                 self.status = Some(text.to_owned());
@@ -497,7 +511,8 @@ impl OpenEntry {
         let written = self.amount.as_ref().unwrap_or(&nothing);
         let (minor, currency) = read(written, "Ntry/Amt", account)?;
         let direction = self.direction.ok_or_else(|| {
-            Problem::error(self.line, "Ntry/CdtDbtInd", "CRDT or DBIT", "neither")
+            let found = self.way.as_deref().filter(|way| !way.is_empty()).unwrap_or("none");
+            Problem::error(self.line, "Ntry/CdtDbtInd", "CRDT or DBIT", found)
         })?;
         let references = [&self.servicer_reference, &self.reference].into_iter();
         let reference = references.map(String::as_str).find(|text| !text.is_empty());
@@ -541,6 +556,12 @@ fn status(text: Option<&str>) -> EntryStatus {
         Some("FUTR") => EntryStatus::Future,
         _booked => EntryStatus::Booked,
     }
+}
+
+/// Of two of an element that stands once nobody knows which one holds.
+fn twice<T>(known: &Option<T>, field: &str, xml: &Xml) -> Option<Problem> {
+    let found = format!("another: {}", xml.text());
+    known.as_ref().map(|_| Problem::error(xml.line(), field, "one", found))
 }
 
 fn written(xml: &Xml) -> Written {
@@ -634,6 +655,7 @@ impl Camt {
         let Some(open) = self.entry.as_mut() else { return };
         let Some(entry) = open.told.clone() else { return };
         open.in_block = open.in_block.saturating_add(1);
+        self.items.extend(detail.again.clone().map(Item::from));
         let charges = detail.charges(entry.currency);
         let number = open.details.count().saturating_add(1);
         let (line, problem) = detail.line(&entry, number, &charges);
@@ -687,6 +709,7 @@ impl Camt {
         }
         let account = self.account_currency();
         let Some(mut open) = self.entry.take() else { return };
+        self.items.extend(open.again.take().map(Item::from));
         let Some(entry) = open.told.take() else { return };
         let unread = open.blocks.end(account, Some(entry.direction), true);
         self.items.extend(unread.map(Item::from));
@@ -765,11 +788,22 @@ impl Detail {
     fn leaf(&mut self, leaf: &str, xml: &Xml) {
         let text = xml.text();
         match leaf {
-            "Amt" => self.amount = Some(written(xml)),
-            "AmtDtls/TxAmt/Amt" => self.transaction = Some(written(xml)),
+            "Amt" => {
+                self.again = self.again.take().or_else(|| twice(&self.amount, "TxDtls/Amt", xml));
+                self.amount = Some(written(xml));
+            }
+            "AmtDtls/TxAmt/Amt" => {
+                let again = || twice(&self.transaction, "TxDtls/AmtDtls/TxAmt/Amt", xml);
+                self.again = self.again.take().or_else(again);
+                self.transaction = Some(written(xml));
+            }
             "AmtDtls/CntrValAmt/Amt" => self.counter = Some(written(xml)),
             "AmtDtls/InstdAmt/Amt" => self.instructed = Some(written(xml)),
-            "CdtDbtInd" => self.direction = direction(text),
+            "CdtDbtInd" => {
+                let again = || twice(&self.direction, "TxDtls/CdtDbtInd", xml);
+                self.again = self.again.take().or_else(again);
+                self.direction = direction(text);
+            }
             "BkTxCd/Domn/Cd" | "BkTxCd/Domn/Fmly/Cd" | "BkTxCd/Domn/Fmly/SubFmlyCd" => {
                 self.code.push(text.to_owned());
             }

@@ -392,6 +392,33 @@ fn a_detail_decides_by_what_was_booked_alone() {
 }
 
 /// What did not move would be counted.
+/// Which of the two holds nobody knows.
+#[test]
+fn an_amount_and_a_sign_stand_once_in_an_entry_of_camt() {
+    let notice = |entry: &str| {
+        let text = format!(
+            "<Document><BkToCstmrDbtCdtNtfctn><Ntfctn><Id>1</Id><Acct><Id><IBAN>X</IBAN></Id>\
+             </Acct>{entry}</Ntfctn></BkToCstmrDbtCdtNtfctn></Document>"
+        );
+        inspected(text.as_bytes())
+    };
+    let amount = "<Amt Ccy=\"EUR\">7</Amt>";
+    for (more, part) in [
+        (amount.to_owned(), "Ntry/Amt: expected one, found another: 7"),
+        ("<CdtDbtInd>DBIT</CdtDbtInd>".to_owned(), "Ntry/CdtDbtInd: expected one"),
+        (
+            format!("<NtryDtls><TxDtls>{amount}{amount}</TxDtls></NtryDtls>"),
+            "TxDtls/Amt: expected one",
+        ),
+    ] {
+        refused(&notice(&entry("7", "CRDT", &more)), part);
+    }
+    for more in ["", "<AmtDtls><TxAmt><Amt Ccy=\"USD\">8</Amt></TxAmt></AmtDtls>"] {
+        assert_eq!(notice(&entry("7", "CRDT", more)).state, State::Ok, "{more}");
+    }
+    refused(&notice(&entry("7", "C", "")), "expected CRDT or DBIT, found C");
+}
+
 #[test]
 fn a_status_that_nobody_knows_is_booked_only_where_the_balances_prove_it() {
     let two = [entry("10", "CRDT", "<Sts>RJCT</Sts>"), entry("5", "CRDT", "<Sts>BOOK</Sts>")];
