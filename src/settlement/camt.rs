@@ -96,6 +96,8 @@ pub fn open(source: Source) -> Box<dyn Parse> {
         detail: None,
         twice: Twice::default(),
         pages: Pages::default(),
+        bare: None,
+        unread: None,
         ended: false,
     })
 }
@@ -115,6 +117,10 @@ struct Camt {
     detail: Option<Detail>,
     twice: Twice,
     pages: Pages,
+    /// How much of the path leads to a message that has nothing in it so far.
+    bare: Option<usize>,
+    /// How much of it leads to what holds entries, and is not read.
+    unread: Option<usize>,
     ended: bool,
 }
 
@@ -279,25 +285,51 @@ impl Camt {
             Some(open) if before.len() == open.at && name == "Bal" => {
                 open.balances.begin(self.xml.line());
             }
-            Some(_open) => {}
+            Some(_open) => self.pass_over(path, name, "Stmt, Rpt or Ntfctn"),
             None => {
                 let message = before.rsplit('/').next().unwrap_or_default();
                 let message = message.strip_prefix(ITALIAN).unwrap_or(message);
-                let found = MESSAGES.into_iter().find(|(element, part, _)| {
-                    *part == name && message.trim_end_matches(version_suffix).starts_with(element)
+                let found = MESSAGES.into_iter().find(|(element, ..)| {
+                    message.trim_end_matches(version_suffix).starts_with(element)
                 });
-                if let Some((_, _, finality)) = found {
-                    self.begin_statement(path.len(), finality);
+                if let Some((_, part, finality)) = found {
+                    if part == name {
+                        self.begin_statement(path.len(), finality);
+                    } else {
+                        self.pass_over(path, name, part);
+                    }
                 } else if MESSAGES.iter().any(|(element, _, _)| name.starts_with(element)) {
                     self.messages = self.messages.saturating_add(1);
                     self.page = None;
+                    self.bare = Some(path.len());
+                } else {
+                    self.pass_over(path, name, "Stmt, Rpt or Ntfctn");
                 }
             }
         }
     }
 
+    /// What is not known is passed over, but never an entry, nor what holds entries in another
+    /// message than this. What banks add of their own (`SplmtryData`) may hold anything.
+    fn pass_over(&mut self, path: &str, name: &str, part: &str) {
+        let is_entry = name == "Ntry";
+        let is_part = MESSAGES.iter().any(|(_, part, _)| name.eq_ignore_ascii_case(part));
+        let is_own = path.split('/').any(|element| element == "SplmtryData");
+        if !(is_entry || is_part && self.statement.is_none()) || is_own || self.unread.is_some() {
+            return;
+        }
+        let (above, _) = path.split_at_checked(self.xml.above()).unwrap_or_default();
+        self.unread = Some(if is_entry { above.len() } else { path.len() });
+        self.bare = None;
+        let expected = if is_entry { format!("in a {part}") } else { format!("a {part}") };
+        let found =
+            if is_entry { format!("in {above}, which is not read") } else { name.to_owned() };
+        self.problem(Problem::error(self.xml.line(), name, expected, found));
+    }
+
     fn begin_statement(&mut self, at: usize, finality: Finality) {
         let line = self.xml.line();
+        self.bare = None;
         self.statements = self.statements.saturating_add(1);
         self.statement = Some(Open {
             at,
@@ -345,6 +377,12 @@ impl Camt {
     }
 
     fn close_at(&mut self, path: &str) {
+        self.unread = self.unread.filter(|at| path.len() > *at);
+        if self.bare == Some(path.len()) {
+            self.bare = None;
+            let expected = "a report, statement or notification of an account";
+            self.problem(Problem::error(self.xml.line(), "document", expected, "none"));
+        }
         if let Some(detail) = &mut self.detail {
             detail.raw = self.xml.take_raw();
             self.end_detail();

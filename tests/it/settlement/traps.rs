@@ -419,6 +419,31 @@ fn an_amount_and_a_sign_stand_once_in_an_entry_of_camt() {
     refused(&notice(&entry("7", "C", "")), "expected CRDT or DBIT, found C");
 }
 
+/// Words that no message has are passed over, but no entry is.
+#[test]
+fn an_entry_that_is_not_read_is_never_passed_over() {
+    let whole = camt(("0", "5"), &entry("5", "CRDT", "<Sts>BOOK</Sts>"));
+    let own = "<SplmtryData><Envlp><Ntry/></Envlp></SplmtryData>";
+    let more = |more: &str| whole.replace("</BkToCstmrStmt>", &format!("{more}</BkToCstmrStmt>"));
+    for text in [more(own), more("<Other/>"), whole.replace("</Stmt>", &format!("{own}</Stmt>"))] {
+        let found = inspected(text.as_bytes());
+        assert_eq!(found.state, State::Ok, "{text}: {:?}", found.sums.problems);
+    }
+    let another = entry("1", "CRDT", "");
+    for (text, part) in [
+        (more(&format!("<Rpt>{another}</Rpt>")), "Rpt: expected a Stmt, found Rpt"),
+        (more(&format!("<stmt>{another}</stmt>")), "stmt: expected a Stmt, found stmt"),
+        (more(&another), "Ntry: expected in a Stmt, found in Document/BkToCstmrStmt"),
+        (whole.replace("</Stmt>", &format!("<More>{another}</More></Stmt>")), "Ntry: expected in"),
+        (whole.replace("Stmt>", "Rpt>").replace("BkToCstmrRpt", "BkToCstmrStmt"), "a Stmt"),
+        ("<Document><BkToCstmrStmt><GrpHdr/></BkToCstmrStmt></Document>".to_owned(), "document"),
+    ] {
+        let found = inspected(text.as_bytes());
+        refused(&found, part);
+        assert_eq!(errors(&found).len(), 1, "{:?}", errors(&found));
+    }
+}
+
 #[test]
 fn a_status_that_nobody_knows_is_booked_only_where_the_balances_prove_it() {
     let two = [entry("10", "CRDT", "<Sts>RJCT</Sts>"), entry("5", "CRDT", "<Sts>BOOK</Sts>")];
