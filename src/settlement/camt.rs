@@ -460,6 +460,8 @@ impl Camt {
             let problem = self.pages.turn(&open.head, &open.balances, &end);
             self.items.extend(problem.map(Item::from));
         }
+        let found = end.currency.or(open.summary.currency());
+        self.items.extend(open.head.odd_account(found).map(Item::from));
         let balances = [end.opening, end.closing];
         let (begun, sides) = (open.head.line(), open.summary.sides());
         let names = (open.head.name(), open.head.account());

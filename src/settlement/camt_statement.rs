@@ -115,6 +115,19 @@ impl Head {
         self.statement.from.is_some()
     }
 
+    /// What is said of its account: none, or one of another currency than its balances or entries.
+    /// A notice or a report of the running day may be of no account that it names.
+    pub fn odd_account(&self, found: Option<Currency>) -> Option<Problem> {
+        let line = self.line();
+        if self.account().is_none() && self.finality() == Finality::Final {
+            let expected = "the account of each statement";
+            return Some(Problem::warning(line, "Acct/Id", expected, "none"));
+        }
+        let (own, found) = self.currency().zip(found).filter(|(own, found)| own != found)?;
+        let expected = format!("{found}, as its balances and entries");
+        Some(Problem::warning(line, "Acct/Ccy", expected, own.code()))
+    }
+
     /// What the statement may decide.
     pub fn finality(&self) -> Finality {
         self.statement.finality
@@ -368,6 +381,9 @@ impl Balances {
         let rounded = self.rounded.iter().cloned();
         problems.extend(rounded.map(|problem| Problem { severity, ..problem }));
         problems.extend(self.told_absent(finality));
+        if finality == Finality::Final {
+            problems.extend(self.contradictory(currency));
+        }
         problems.extend(summary.unknown_statuses(is_tied));
         let is_bare = self.all.is_empty() && self.available.is_empty();
         problems.extend(summary.no_status().filter(|_| is_bare && finality == Finality::Final));
@@ -389,6 +405,43 @@ impl Balances {
         let absent = self.absent.iter().cloned();
         absent.map(move |problem| Problem { severity, ..problem })
     }
+}
+
+impl Balances {
+    /// Balances of one day that open, or close, and differ. One that goes on from what closed before
+    /// it on that day is no other: the day has parts.
+    fn contradictory(&self, currency: Option<Currency>) -> Option<Problem> {
+        let of = |kind: Kind, day: Option<NaiveDate>| {
+            let own = self.all.iter().filter(move |known| known.kind == kind);
+            own.map(|known| known.balance)
+                .filter(move |own| own.date == day && Some(own.currency) == currency)
+        };
+        let pairs = [(Kind::Opening, Kind::Closing), (Kind::Closing, Kind::Opening)];
+        pairs.into_iter().find_map(|(kind, other)| {
+            let mut days: HashMap<NaiveDate, Balance> = HashMap::new();
+            self.all.iter().filter(|known| known.kind == kind).find_map(|known| {
+                let own = known.balance;
+                let day = own.date.filter(|_| Some(own.currency) == currency)?;
+                let first = *days.entry(day).or_insert(own);
+                if first.minor == own.minor {
+                    return None;
+                }
+                let goes_on = |one: &Balance| of(other, own.date).any(|end| end.minor == one.minor);
+                if goes_on(&first) {
+                    days.insert(day, own);
+                }
+                (!goes_on(&first) && !goes_on(&own)).then(|| another(kind, first, own))
+            })
+        })
+    }
+}
+
+/// A balance beside another one of the same day.
+fn another(kind: Kind, first: Balance, own: Balance) -> Problem {
+    let name = if kind == Kind::Opening { "OPBD" } else { "CLBD" };
+    let text = |balance: Balance| shown(balance.minor.into(), Some(balance.currency));
+    let expected = format!("{}, as on line {} of the same day", text(first), first.line);
+    Problem::error(own.line, format!("Bal/Amt {name}"), expected, text(own))
 }
 
 /// What was found, where that may be an empty text.
@@ -486,6 +539,11 @@ impl Summary {
         if entry.status == EntryStatus::Booked {
             self.booked.add(entry);
         }
+    }
+
+    /// The currency of all entries, where it is one.
+    pub fn currency(&self) -> Option<Currency> {
+        self.currency.filter(|_| !self.mixed)
     }
 
     /// All entries: credits and debits, how many and what they come to.

@@ -445,6 +445,49 @@ fn an_entry_that_is_not_read_is_never_passed_over() {
 }
 
 #[test]
+fn balances_of_one_day_that_differ_are_not_both_believed() {
+    let balance = |kind: &str, amount: &str, day: &str| {
+        format!(
+            "<Bal><Tp><CdOrPrtry><Cd>{kind}</Cd></CdOrPrtry></Tp><Amt Ccy=\"EUR\">{amount}</Amt>\
+             <Dt><Dt>2026-11-{day}</Dt></Dt></Bal>"
+        )
+    };
+    let look = |more: &str| camt_found(("0", "5"), &format!("{more}{}", entry("5", "CRDT", "")));
+    let day = |first: &str, second: &str, minor| {
+        let (ended, begun) = (balance("CLBD", minor, first), balance("OPBD", minor, second));
+        format!("{ended}{begun}")
+    };
+    for more in [balance("OPBD", "0.00", "19"), day("19", "19", "3"), day("18", "19", "0")] {
+        let found = look(&more);
+        let errors = errors(&found);
+        assert!(!errors.iter().any(|error| error.contains("of the same day")), "{errors:?}");
+    }
+    for kind in ["OPBD", "CLBD"] {
+        let expected = if kind == "OPBD" { "0.00 EUR, as on line 1" } else { "5.00 EUR, as on" };
+        let part = format!("Bal/Amt {kind}: expected {expected}");
+        refused(&look(&balance(kind, "7", "19")), &part);
+        let before = camt(("0", "5"), &entry("5", "CRDT", ""));
+        let before = before.replacen("<Bal>", &format!("{}<Bal>", balance(kind, "7", "19")), 1);
+        refused(&inspected(before.as_bytes()), &format!("Bal/Amt {kind}: expected 7.00 EUR"));
+    }
+}
+
+#[test]
+fn a_statement_names_its_account_and_its_currency() {
+    let said = |account: &str| {
+        let text = camt(("0", "5"), &entry("5", "CRDT", "<Sts>BOOK</Sts>"));
+        let text = text.replace("<Acct><Id><IBAN>X</IBAN></Id></Acct>", account);
+        let found = inspected(text.as_bytes());
+        assert_eq!(found.state, State::Ok, "{account}: {:?}", found.sums.problems);
+        found.sums.problems.iter().map(|problem| problem.field.clone()).collect::<Vec<_>>()
+    };
+    let named = "<Acct><Id><IBAN>X</IBAN></Id><Ccy>EUR</Ccy></Acct>";
+    assert!(said(named).is_empty());
+    assert_eq!(said(&named.replace("EUR", "USD")), ["Acct/Ccy"]);
+    assert_eq!(said(""), ["Acct/Id"]);
+}
+
+#[test]
 fn a_status_that_nobody_knows_is_booked_only_where_the_balances_prove_it() {
     let two = [entry("10", "CRDT", "<Sts>RJCT</Sts>"), entry("5", "CRDT", "<Sts>BOOK</Sts>")];
     let tied = camt_found(("0", "15"), &two.concat());
