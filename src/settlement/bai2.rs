@@ -697,13 +697,26 @@ impl Bai2 {
         };
         let declared = signed(record.field(0));
         self.check(record.line, "98 group total", declared, group.total, None);
-        // CBA's CommBiz says the total and the records alone: it does not count accounts.
-        let counts_accounts = record.fields.len() != 2;
-        if counts_accounts {
-            self.count(record, "98 account count", 1, group.accounts, Severity::Error);
+        // CBA's CommBiz says the total and the records alone: it does not count accounts. Nor does
+        // ASB, which writes the comma of a third field.
+        let only = signed(record.field(1)).filter(|_| record.field(2).trim().is_empty());
+        let only = only.map(i128::from).filter(|_| record.fields.len() > 2);
+        let counts_accounts = record.fields.len() != 2 && only != Some(group.records);
+        match only.filter(|only| counts_accounts && *only != group.accounts) {
+            Some(only) => {
+                let (accounts, records) = (group.accounts, group.records);
+                let expected = format!("{accounts} accounts, or {records} records alone");
+                let found = format!("{only}, and no other count");
+                self.problem(Problem::error(record.line, "98 counts", expected, found));
+            }
+            None => {
+                if counts_accounts {
+                    self.count(record, "98 account count", 1, group.accounts, Severity::Error);
+                }
+                let at = if counts_accounts { 2 } else { 1 };
+                self.count(record, "98 record count", at, group.records, Severity::Warning);
+            }
         }
-        let at = if counts_accounts { 2 } else { 1 };
-        self.count(record, "98 record count", at, group.records, Severity::Warning);
         if let Some(file) = &mut self.file {
             file.total = file.total.saturating_add(group.total);
         }
@@ -1245,7 +1258,7 @@ mod tests {
         let text = file(&[("100", 500, "1")], &[("399", 500)]);
         let (three, two) = ("98,1000,1,5/", "98,1000,5/");
         assert!(text.contains(three), "{text}");
-        for text in [text.clone(), text.replace(three, two)] {
+        for text in [text.clone(), text.replace(three, two), text.replace(three, "98,1000,5,/")] {
             let found = inspected(&text);
             assert_eq!((found.state, found.sums.problems_total), (State::Ok, 0), "{text}");
         }
@@ -1253,6 +1266,9 @@ mod tests {
         assert_eq!(other.state, State::Ok, "record counts only warn");
         assert!(problems(&other)[0].contains("98 record count: expected 6, found 5"));
         refused(&text.replace(three, "98,1000,2,5/"), "98 account count: expected 2, found 1");
+        let part =
+            "98 counts: expected 1 accounts, or 5 records alone, found 6, and no other count";
+        refused(&text.replace(three, "98,1000,6,/"), part);
         let unread = inspected(&text.replace(three, "98,1000,1,/"));
         let said = "98 record count: expected a number, found none, where there are 5";
         assert!(problems(&unread)[0].contains(said), "{:?}", problems(&unread));
