@@ -309,22 +309,26 @@ impl Camt {
         }
     }
 
-    /// What is not known is passed over, but never an entry, nor what holds entries in another
-    /// message than this. What banks add of their own (`SplmtryData`) may hold anything.
+    /// What is not known is passed over, but never an entry, by its amount, nor what holds entries
+    /// in another message than this. What banks add of their own (`SplmtryData`) may hold anything.
     fn pass_over(&mut self, path: &str, name: &str, part: &str) {
-        let is_entry = name == "Ntry";
+        let entry = path.strip_suffix("/Ntry/Amt");
         let is_part = MESSAGES.iter().any(|(_, part, _)| name.eq_ignore_ascii_case(part));
+        let is_lost = entry.is_some() || is_part && self.statement.is_none();
         let is_own = path.split('/').any(|element| element == "SplmtryData");
-        if !(is_entry || is_part && self.statement.is_none()) || is_own || self.unread.is_some() {
+        if !is_lost || is_own || self.unread.is_some() {
             return;
         }
-        let (above, _) = path.split_at_checked(self.xml.above()).unwrap_or_default();
-        self.unread = Some(if is_entry { above.len() } else { path.len() });
         self.bare = None;
-        let expected = if is_entry { format!("in a {part}") } else { format!("a {part}") };
-        let found =
-            if is_entry { format!("in {above}, which is not read") } else { name.to_owned() };
-        self.problem(Problem::error(self.xml.line(), name, expected, found));
+        self.unread = Some(entry.unwrap_or(path).len());
+        let line = self.xml.line();
+        self.problem(match entry {
+            Some(above) => {
+                let found = format!("in {above}, which is not read");
+                Problem::error(line, "Ntry", format!("in a {part}"), found)
+            }
+            None => Problem::error(line, name, format!("a {part}"), name),
+        });
     }
 
     fn begin_statement(&mut self, at: usize, finality: Finality) {

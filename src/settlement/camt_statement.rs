@@ -408,8 +408,8 @@ impl Balances {
 }
 
 impl Balances {
-    /// Balances of one day that open, or close, and differ. One that goes on from what closed before
-    /// it on that day is no other: the day has parts.
+    /// Balances of one day that open, or close, and differ. One that goes on from what closed
+    /// before it on that day is no other: the day has parts.
     fn contradictory(&self, currency: Option<Currency>) -> Option<Problem> {
         let of = |kind: Kind, day: Option<NaiveDate>| {
             let own = self.all.iter().filter(move |known| known.kind == kind);

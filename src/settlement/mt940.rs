@@ -678,8 +678,8 @@ impl Mt940 {
         self.items.push_back(end.into());
     }
 
-    /// What an interim report lacks that each has. Where its message does not end, and the last line
-    /// of the file does not either, it was cut. One that has all, and no sums, may have been.
+    /// What an interim report lacks that each has. Where its message does not end, and the last
+    /// line of the file does not either, it was cut. One that has all, and no sums, may have been.
     fn open_end(&self, open: &Open, line: u64) -> Option<Problem> {
         if let Some(missing) = open.head.missing() {
             let expected = "the fields that each interim report has";
@@ -713,7 +713,9 @@ impl Mt940 {
         self.ended = true;
         let is_blank = |c: char| c.is_whitespace() || c.is_control();
         let has_end = self.lines.is_ended() || self.lines.text().trim_matches(is_blank).is_empty();
-        if let Some(field) = self.field.as_ref().filter(|_| !has_end && self.block.is_none()) {
+        // The end of a message may stand behind its last row.
+        let is_open = !has_end && self.block.is_none() && !self.lines.text().contains("-}");
+        if let Some(field) = self.field.as_ref().filter(|_| is_open) {
             let problem = self.cut_row(field);
             self.is_cut = self.after_dash.is_none() && problem.is_none();
             self.items.extend(problem.map(Item::from));
@@ -1025,8 +1027,8 @@ impl Movement<'_> {
         self.has_mark() && !self.is_apart && (is_code || TYPES.contains(&rest))
     }
 
-    /// Whether this, of two rows, may be one that was cut: the amount then has no more decimals than
-    /// its currency, and a type behind it, or nothing.
+    /// Whether this, of two rows, may be one that was cut: the amount then has no more decimals
+    /// than its currency, and a type behind it, or nothing.
     fn may_be_one_row(&self, currency: Option<Currency>) -> bool {
         let has_type = self.has_type() && self.code.starts_with(['N', 'F', 'S']);
         let is_fine = self.decimals().is_none_or(|decimals| decimals <= most(currency));

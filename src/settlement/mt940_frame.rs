@@ -1,8 +1,8 @@
 //! The blocks around SWIFT messages: `{1:…}{2:…}{4:`, the message, `-}{5:…}`.
 //!
 //! Nothing of them is read but which message they begin, and whether they end. A service message
-//! (`{1:F21…}{4:{177:…}{451:0}}`, that another one was accepted) has blocks in its fourth one and no
-//! text: it ends with a brace, and nothing in it is a statement's.
+//! (`{1:F21…}{4:{177:…}{451:0}}`, that another one was accepted) has blocks in its fourth one and
+//! no text: it ends with a brace, and nothing in it is a statement's.
 
 use crate::model::settlement::Problem;
 
@@ -36,8 +36,8 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// A row outside of messages. What stands behind the `{4:` that begins a message's text is given
-    /// back.
+    /// A row outside of messages. What stands behind the `{4:` that begins a message's text is
+    /// given back.
     pub fn row<'a>(&mut self, row: &'a str, line: u64) -> Option<&'a str> {
         self.line = line;
         let Some((before, rest)) = row.split_once("{4:") else {

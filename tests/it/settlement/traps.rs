@@ -433,7 +433,7 @@ fn an_entry_that_is_not_read_is_never_passed_over() {
     for (text, part) in [
         (more(&format!("<Rpt>{another}</Rpt>")), "Rpt: expected a Stmt, found Rpt"),
         (more(&format!("<stmt>{another}</stmt>")), "stmt: expected a Stmt, found stmt"),
-        (more(&another), "Ntry: expected in a Stmt, found in Document/BkToCstmrStmt"),
+        (more(&another), "found in Document/BkToCstmrStmt, which is not read"),
         (whole.replace("</Stmt>", &format!("<More>{another}</More></Stmt>")), "Ntry: expected in"),
         (whole.replace("Stmt>", "Rpt>").replace("BkToCstmrRpt", "BkToCstmrStmt"), "a Stmt"),
         ("<Document><BkToCstmrStmt><GrpHdr/></BkToCstmrStmt></Document>".to_owned(), "document"),
@@ -1167,7 +1167,7 @@ fn a_file_that_ends_within_the_blocks_of_a_message_was_cut() {
         }
     }
     for (end, part) in [
-        ("\n{1:F01X", "{1:: expected the message (`{4:`) of the blocks that begin on line 8"),
+        ("\n{1:F01X", "{1:: expected the message (`{4:`) of the blocks that begin on line 9"),
         ("\n {1:F01X}{2:I940XN}{3:{108:1}}\n", "{1:"),
         ("{5:{CHK:0}}{1:F01X}{2:", "{1:"),
         ("{5:{MAC:0", "{5:: expected a brace that ends each block"),
@@ -1191,10 +1191,10 @@ fn an_interim_report_that_was_cut_is_not_whole() {
     assert_eq!(found.sums.problems.first().unwrap().field, "-", "neither an end nor sums");
     for (cut, part) in [
         (":61:2611191119C14,99NTRFX\n:6", ":6: expected a field of the message"),
-        (":61:2611191119C14,9", ":61: expected type and reference"),
-        (":61:2611191119C14,99NT", ":61: expected type and reference"),
-        (":61:2611191119C5", ":61: expected type and reference"),
-        (":61:26111911", ":61: expected type and reference"),
+        (":61:2611191119C14,9", ":61:: expected type and reference"),
+        (":61:2611191119C14,99NT", ":61:: expected type and reference"),
+        (":61:2611191119C5", ":61:: expected type and reference"),
+        (":61:26111911", ":61:: expected type and reference"),
         (":61:2611191119C1,NTRF:61:2611191119C2,NTRFX\n-\n", "on a line of its own"),
         (":61:2611191119C1,NTRFX\n-\n:2", ":2: expected a field of the message"),
     ] {
