@@ -315,8 +315,8 @@ impl Camt {
         let entry = path.strip_suffix("/Ntry/Amt");
         let is_part = MESSAGES.iter().any(|(_, part, _)| name.eq_ignore_ascii_case(part));
         let is_lost = entry.is_some() || is_part && self.statement.is_none();
-        let is_own = path.split('/').any(|element| element == "SplmtryData");
-        if !is_lost || is_own || self.unread.is_some() {
+        let is_own = || path.split('/').any(|element| element == "SplmtryData");
+        if !is_lost || self.unread.is_some() || is_own() {
             return;
         }
         self.bare = None;
@@ -604,8 +604,10 @@ fn status(text: Option<&str>) -> EntryStatus {
 
 /// Of two of an element that stands once nobody knows which one holds.
 fn twice<T>(known: &Option<T>, field: &str, xml: &Xml) -> Option<Problem> {
-    let found = format!("another: {}", xml.text());
-    known.as_ref().map(|_| Problem::error(xml.line(), field, "one", found))
+    known.as_ref().map(|_| {
+        let found = format!("another: {}", xml.text());
+        Problem::error(xml.line(), field, "one", found)
+    })
 }
 
 fn written(xml: &Xml) -> Written {

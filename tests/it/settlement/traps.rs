@@ -494,7 +494,8 @@ fn a_count_that_is_the_only_check_must_hold() {
     let notice = |summary: &str, more: &str| {
         let text = format!(
             "<Document><BkToCstmrDbtCdtNtfctn><Ntfctn><Id>1</Id><Acct><Id><IBAN>X</IBAN></Id>\
-             </Acct><TxsSummry>{summary}</TxsSummry>{}{}</Ntfctn></BkToCstmrDbtCdtNtfctn></Document>",
+             </Acct><TxsSummry>{summary}</TxsSummry>{}{}</Ntfctn></BkToCstmrDbtCdtNtfctn>\
+             </Document>",
             entry("5", "CRDT", more),
             entry("2", "DBIT", "<Sts>BOOK</Sts>"),
         );
