@@ -58,6 +58,18 @@ const BESIDE: &[&str] = &[
 /// What takes back a transaction, before or after it was settled.
 const UNDONE: [&str; 2] = ["voided", "settlement_declined"];
 
+/// The words for what moved nothing, or nothing that stayed.
+const MOVED_NOTHING: [&str; 8] = [
+    "authorization_expired",
+    "authorized",
+    "authorizing",
+    "failed",
+    "gateway_rejected",
+    "processor_declined",
+    "settlement_declined",
+    "voided",
+];
+
 fn is_either(names: &[String]) -> bool {
     sheet::has(names, NAMES) || sheet::has(names, FEES)
 }
@@ -127,7 +139,7 @@ impl Braintree {
 
     fn status(&self, row: &Row<'_>) -> EntryStatus {
         match self.search {
-            Some((at, _)) => status(row.get(at)),
+            Some((at, _)) => status(row.get(at)).unwrap_or(EntryStatus::Info),
             None if self.of(row, &["settlement date"]).is_empty() => EntryStatus::Pending,
             None => EntryStatus::Booked,
         }
@@ -150,13 +162,14 @@ impl Braintree {
     }
 }
 
-fn status(word: &str) -> EntryStatus {
+/// What a status says; none where the word is not known.
+fn status(word: &str) -> Option<EntryStatus> {
     match word.to_ascii_lowercase().replace(' ', "_").as_str() {
-        "settled" => EntryStatus::Booked,
+        "settled" => Some(EntryStatus::Booked),
         "settling" | "submitted_for_settlement" | "settlement_pending" | "settlement_confirmed" => {
-            EntryStatus::Pending
+            Some(EntryStatus::Pending)
         }
-        _moved_nothing => EntryStatus::Info,
+        word => MOVED_NOTHING.contains(&word).then_some(EntryStatus::Info),
     }
 }
 
@@ -169,6 +182,12 @@ impl Report for Braintree {
         let kind_of = [row.get(self.kind)];
         let twice = self.once.note(row.line, "Transaction ID", row.get(self.id), &kind_of);
         twice.into_iter().for_each(|problem| out.push(problem));
+        if let Some((at, _)) = self.search
+            && status(row.get(at)).is_none()
+        {
+            let expected = "a status of a transaction that is known";
+            return Err(Problem::error(row.line, "Transaction Status", expected, row.get(at)));
+        }
         let (field, text, code) = self.amount(row);
         let currency = currency(row, "Currency ISO Code", code)?;
         let kind = row.get(self.kind);
@@ -257,6 +276,9 @@ mod tests {
             ("settled,USD,10.00,10.00,", State::Ok),
             ("settled,USD,10.00,,", State::Ok),
             ("processor_declined,USD,,,", State::Ok),
+            ("gateway rejected,USD,10.00,,", State::Ok),
+            ("weird,USD,10.00,,", State::Quarantined),
+            (",USD,10.00,,", State::Quarantined),
             ("settled,USD,10.00,9.00,", State::Quarantined),
             ("settled,USD,,,", State::Quarantined),
             ("submitted_for_settlement,USD,,,", State::Quarantined),

@@ -23,7 +23,7 @@ use crate::settlement::amount::{Refused, shown};
 use crate::settlement::kinds;
 use crate::settlement::last_row::Last;
 use crate::settlement::numeral::{Numerals, Order, day};
-use crate::settlement::once::Once;
+use crate::settlement::once::{Once, Unknown, is_no_row};
 use crate::settlement::proven::Proven;
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, some};
 use crate::settlement::text::Source;
@@ -203,6 +203,7 @@ struct Breakdown {
     booked: Option<usize>,
     running: Running,
     once: Once,
+    unknown: Unknown,
     proven: Proven,
     layout: Layout,
 }
@@ -221,6 +222,7 @@ impl Breakdown {
             booked: layout.one(&["processed on"])?,
             running: Running::default(),
             once: Once::default(),
+            unknown: Unknown::default(),
             proven: Proven::default(),
             layout,
         })
@@ -264,6 +266,22 @@ impl Breakdown {
     }
 }
 
+/// A word for what a row is that is not known: [`Unknown::note`].
+fn note_kind(unknown: &mut Unknown, row: &Row<'_>, at: usize, layout: &Layout, out: &mut Out) {
+    let (word, name) = (row.get(at), layout.shown.get(at).map_or("", String::as_str));
+    if !kinds::is_known_to_checkout(word) {
+        out.extend(unknown.note(row.line, name, word));
+    }
+}
+
+/// That a row lacks what each has, as one of totals does: [`is_no_row`].
+fn is_own_row(row: &Row<'_>, columns: &[Option<usize>], layout: &Layout) -> Result<(), Problem> {
+    let name = |at: usize| layout.shown.get(at).map_or("", String::as_str);
+    let columns = columns.iter().copied().flatten();
+    let needed: Vec<(&str, &str)> = columns.map(|at| (name(at), row.get(at))).collect();
+    is_no_row(row.line, &needed).map_or(Ok(()), Err)
+}
+
 impl Report for Breakdown {
     fn row(&mut self, row: &Row<'_>, out: &mut Out) -> Result<(), Problem> {
         self.proven.begin();
@@ -274,6 +292,7 @@ impl Report for Breakdown {
                 statement.id = some(row.maybe(self.payout));
             });
         }
+        is_own_row(row, &[Some(self.kind), self.booked], &self.layout)?;
         let currency = currency(row, "Holding Currency", row.get(self.currency))?;
         let maybe = |name: &str, at: Option<usize>| match row.maybe(at) {
             "" => Ok(None),
@@ -283,6 +302,7 @@ impl Report for Breakdown {
         let gross = maybe("Gross In Holding Currency", self.gross)?;
         let deduction = maybe("Deduction In Holding Currency", self.deduction)?;
         let kind = self.kind(row, gross, exact)?;
+        note_kind(&mut self.unknown, row, self.kind, &self.layout, out);
         self.check(row, [gross, deduction], exact, currency, out);
         let whole = |exact: i128| nearest(row, NET, exact, currency);
         let (gross, deduction) = (gross.map(whole).transpose()?, deduction.map(whole).transpose()?);
@@ -353,6 +373,7 @@ struct Actions {
     booked: Option<usize>,
     running: Running,
     once: Once,
+    unknown: Unknown,
     layout: Layout,
 }
 
@@ -371,6 +392,7 @@ impl Actions {
             booked: layout.one(&["processed on"])?,
             running: Running::default(),
             once: Once::default(),
+            unknown: Unknown::default(),
             layout,
         })
     }
@@ -398,15 +420,21 @@ impl Report for Actions {
                 statement.id = some(row.maybe(self.payout));
             });
         }
+        let needed = [Some(self.action_kind), Some(self.part), self.booked];
+        is_own_row(row, &needed, &self.layout)?;
         let currency = currency(row, "Holding Currency", row.get(self.currency))?;
         let exact = fine(row, AMOUNT, row.get(self.amount), currency)?;
         let kind = self.kind(row, exact)?;
+        note_kind(&mut self.unknown, row, self.action_kind, &self.layout, out);
         // What decides a payment is its own amount, whatever fractions stand above it.
         let gross = nearest(row, AMOUNT, exact, currency)?;
         let minor = self.running.add(row, row.maybe(self.payout), exact, currency)?;
         let (payment, part) = (row.get(self.payment), row.get(self.part));
-        // Fees of an action may be alike, and its money is not.
-        if !matches!(kind, LineKind::Fee | LineKind::Adjustment) {
+        // Fees of a payment may be alike, and its money is not; nor are two of one action.
+        let action = row.maybe(self.action);
+        if !action.is_empty() {
+            out.extend(self.once.note(row.line, "Action ID", action, &[part, &row.raw()]));
+        } else if !matches!(kind, LineKind::Fee | LineKind::Adjustment) {
             out.extend(self.once.note(row.line, "Payment ID", payment, &[&row.raw()]));
         }
         let (mut entry, mut line) = out.entry(row, minor, currency);
@@ -510,6 +538,7 @@ impl Report for Payouts {
                 statement.account = some(row.maybe(self.entity));
             });
         }
+        is_own_row(row, &[Some(self.id), Some(self.date)], &self.layout)?;
         let currency = currency(row, "Holding Currency", row.get(self.currency))?;
         let exact = fine(row, PAYOUT, row.get(self.amount), currency)?;
         let minor = nearest(row, PAYOUT, exact, currency)?;
@@ -634,6 +663,30 @@ mod tests {
             "pay_1,Capture,Capture,USD,100\npay_1,Capture,Capture,USD,100",
         ] {
             assert_eq!(of(row), State::Quarantined, "{row}");
+        }
+    }
+
+    #[test]
+    fn a_row_of_totals_is_none_of_the_actions_and_one_that_stands_twice_neither() {
+        let head = "Payment ID,Action ID,Processed On,Action Type,Breakdown Type,\
+                    Holding Currency,Holding Currency Amount";
+        let first = "pay_1,act_1,2026-10-01,Capture,Capture,USD,100";
+        let fee = "pay_1,act_1,2026-10-01,Capture,Scheme Fixed Fee,USD,-0.1";
+        let foobar = "pay_2,act_2,2026-10-01,Foobar,Foobar,USD,100";
+        let of = |row: &str| {
+            let text = format!("{head}\n{first}\n{row}\n");
+            let found = inspect(Box::new(Cursor::new(text.into_bytes())), None, None).unwrap();
+            (found.state, found.sums.problems_total)
+        };
+        assert_eq!(of(fee), (State::Ok, 0));
+        assert_eq!(of(foobar), (State::Ok, 1), "it is told");
+        for row in [
+            ",,,,,USD,99.9",
+            "Total,,,,,USD,99.9",
+            "pay_1,,,,Total,USD,99.9",
+            &format!("{fee}\n{fee}"),
+        ] {
+            assert_eq!(of(row).0, State::Quarantined, "{row}");
         }
     }
 

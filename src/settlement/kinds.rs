@@ -64,6 +64,55 @@ const STRIPE: Words = &[
     ("payout", Payout),
 ];
 
+/// What else Stripe calls a row, as a reporting category or as the type of the dashboard's export:
+/// nobody's payment by itself.
+const STRIPE_OTHERS: &[&str] = &[
+    "adjustment",
+    "advance",
+    "advance_funding",
+    "anticipation_repayment",
+    "application_fee",
+    "application_fee_refund",
+    "climate_order_purchase",
+    "climate_order_refund",
+    "connect_collection_transfer",
+    "connect_reserved_funds",
+    "contribution",
+    "currency_conversion",
+    "customer_balance_funding_reversal",
+    "fx",
+    "inbound_transfer",
+    "inbound_transfer_reversal",
+    "minimum_balance",
+    "obligation",
+    "other_adjustment",
+    "payment_network_reserve_hold",
+    "payment_network_reserve_release",
+    "payment_reversal",
+    "payment_unreconciled",
+    "platform_earning",
+    "platform_earning_refund",
+    "reserve_transaction",
+    "reserved_funds",
+    "risk_reserved_funds",
+    "stripe_balance_payment_debit",
+    "stripe_balance_payment_debit_reversal",
+    "stripe_fx_fee",
+    "tax_fee",
+    "topup",
+    "topup_reversal",
+    "transfer",
+    "transfer_cancel",
+    "transfer_failure",
+    "transfer_refund",
+    "transfer_reversal",
+    "unreconciled_customer_funds",
+];
+
+/// How more of its words begin.
+const STRIPE_BEGINNINGS: [&str; 5] =
+    ["financing_", "issuing_", "obligation_", "outbound_", "payout_"];
+
 const PAYPAL: Words = &[
     ("T00", Payment),
     ("T01", Fee),
@@ -106,6 +155,25 @@ const CHECKOUT: Words = &[
 
 /// What Checkout.com calls what moves no money, but for the fees of it.
 const CHECKOUT_ASKED: [&str; 4] = ["authorization", "authorisation", "card verification", "void"];
+
+/// Words within the names of what else Checkout.com books.
+const CHECKOUT_OTHERS: [&str; 15] = [
+    "fee",
+    "adjustment",
+    "advance",
+    "arbitration",
+    "balance",
+    "dispute",
+    "interest",
+    "invoice",
+    "network",
+    "payout",
+    "reserve",
+    "reversal",
+    "tax",
+    "transfer",
+    "verification",
+];
 
 const TRUSTLY: Words =
     &[("capture", Payment), ("charge", Payment), ("deposit", Payment), ("refund", Refund)];
@@ -209,6 +277,10 @@ const MERCADOPAGO: Words = &[
     ("withdrawal", Payout),
 ];
 
+/// What else moves an account of Mercado Pago's: nobody's payment by itself.
+const MERCADOPAGO_OTHERS: [&str; 6] =
+    ["cashback", "credit_payment", "fee", "money_transfer", "shipping", "tax"];
+
 /// The last of ISO 20022's three codes of a booking, where it is the bank's own.
 const CHARGES: [&str; 4] = ["CHRG", "COMM", "FEES", "INTR"];
 
@@ -246,6 +318,15 @@ pub fn stripe(word: &str) -> LineKind {
     }
 }
 
+/// Whether a word is one that Stripe is known to write.
+pub fn is_known_to_stripe(word: &str) -> bool {
+    let lower = word.to_ascii_lowercase();
+    let is = |known: &&str| *known == lower;
+    STRIPE.iter().any(|(known, _)| is(known))
+        || STRIPE_OTHERS.iter().any(is)
+        || STRIPE_BEGINNINGS.iter().any(|begin| lower.starts_with(begin))
+}
+
 /// What an event code of PayPal's is. Money that the merchant sent under a payment's code is
 /// nobody's payment to the merchant.
 pub fn paypal(code: &str, direction: Direction) -> LineKind {
@@ -273,6 +354,14 @@ pub fn checkout_part(word: &str) -> LineKind {
         None if word.to_ascii_lowercase().contains("fee") => Fee,
         None => Adjustment,
     }
+}
+
+/// Whether a word for an action, or for a part of one, is one that Checkout.com is known to write.
+pub fn is_known_to_checkout(word: &str) -> bool {
+    let lower = word.to_ascii_lowercase();
+    CHECKOUT.iter().any(|(known, _)| lower.starts_with(known))
+        || CHECKOUT_ASKED.iter().any(|asked| lower.starts_with(asked))
+        || CHECKOUT_OTHERS.iter().any(|own| lower.contains(own))
 }
 
 /// Whether an action of Checkout.com's, or a part of one, moves no money but fees.
@@ -328,6 +417,14 @@ pub fn mercadopago(word: &str, direction: Direction) -> LineKind {
 fn named_by_mercadopago(word: &str) -> Option<LineKind> {
     let known = MERCADOPAGO.iter().find(|(known, _)| word.eq_ignore_ascii_case(known));
     known.map(|(_, kind)| *kind)
+}
+
+/// Whether a word is one that Mercado Pago is known to write, alone or before an underscore.
+pub fn is_known_to_mercadopago(word: &str) -> bool {
+    let lower = word.to_ascii_lowercase();
+    let named = MERCADOPAGO.iter().map(|(known, _)| *known).chain(MERCADOPAGO_OTHERS);
+    let mut rests = named.filter_map(|known| lower.strip_prefix(known));
+    rests.any(|rest| rest.is_empty() || rest.starts_with('_'))
 }
 
 /// [`other_sign`] of a word of Mercado Pago's account: what was paid out has one as well, and a

@@ -16,7 +16,7 @@ use crate::settlement::amount::shown;
 use crate::settlement::kinds;
 use crate::settlement::last_row::Last;
 use crate::settlement::numeral::{Order, Shown, day};
-use crate::settlement::once::Once;
+use crate::settlement::once::{Once, Unknown};
 use crate::settlement::proven::Proven;
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, some};
 use crate::settlement::text::Source;
@@ -310,6 +310,7 @@ struct Account {
     fee: usize,
     taxes: Option<usize>,
     net: usize,
+    unknown: Unknown,
     proven: Proven,
 }
 
@@ -325,6 +326,7 @@ impl Account {
                 layout,
                 ["settlement currency", "transaction type", "settlement date"],
             )?,
+            unknown: Unknown::default(),
             proven: Proven::default(),
         })
     }
@@ -386,6 +388,10 @@ impl Report for Account {
         }
         let moved = self.moved(row, out)?;
         let kind = self.kind(row, &moved)?;
+        let word = row.get(self.common.kind);
+        if !kinds::is_known_to_mercadopago(word) {
+            out.extend(self.unknown.note(row.line, self.common.name(self.common.kind), word));
+        }
         self.common.tell(row, &moved, kind, out);
         Ok(())
     }

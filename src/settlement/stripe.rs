@@ -17,7 +17,7 @@ use crate::settlement::amount::shown;
 use crate::settlement::kinds;
 use crate::settlement::last_row::Last;
 use crate::settlement::numeral::{Numerals, Order, day};
-use crate::settlement::once::Once;
+use crate::settlement::once::{Once, Unknown, is_no_row};
 use crate::settlement::proven::Proven;
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, some};
 use crate::settlement::text::Source;
@@ -108,6 +108,7 @@ struct Stripe {
     payouts: BTreeMap<(String, Currency), Payout>,
     transaction: Option<usize>,
     once: Once,
+    unknown: Unknown,
     proven: Proven,
 }
 
@@ -147,6 +148,7 @@ impl Stripe {
             payouts: BTreeMap::new(),
             transaction: layout.one(&["balance transaction id", "id"])?,
             once: Once::default(),
+            unknown: Unknown::default(),
             proven: Proven::default(),
             layout,
         })
@@ -195,6 +197,23 @@ impl Stripe {
         }
         let intent = row.maybe(self.intent);
         line.psp_reference = some(intent).or_else(|| some(id));
+    }
+
+    /// Gross less fee is net in a row of totals as well: it has no id, no day or no kind.
+    fn is_own_row(&self, row: &Row<'_>) -> Result<(), Problem> {
+        let name = |at: usize| self.layout.shown.get(at).map_or("", String::as_str);
+        let columns = [self.transaction, self.created, Some(self.kind)].into_iter().flatten();
+        let needed: Vec<(&str, &str)> = columns.map(|at| (name(at), row.get(at))).collect();
+        is_no_row(row.line, &needed).map_or(Ok(()), Err)
+    }
+
+    /// The word for what a row is, where it is not known.
+    fn note_kind(&mut self, row: &Row<'_>, out: &mut Out) {
+        let word = row.get(self.kind);
+        if !kinds::is_known_to_stripe(word) {
+            let name = self.layout.shown.get(self.kind).map_or("", String::as_str);
+            out.extend(self.unknown.note(row.line, name, word));
+        }
     }
 
     fn add(&mut self, row: &Row<'_>, net: i64, currency: Currency) -> Result<(), Problem> {
@@ -254,6 +273,7 @@ impl Report for Stripe {
         if !self.itemised && transaction.starts_with(PAYOUT) {
             return Err(Problem::error(row.line, "id", NO_LIST, format!("payout {transaction}")));
         }
+        self.is_own_row(row)?;
         let twice = self.once.note(row.line, "balance transaction id", transaction, &[]);
         twice.into_iter().for_each(|problem| out.push(problem));
         let currency = currency(row, "currency", row.get(self.currency))?;
@@ -264,6 +284,7 @@ impl Report for Stripe {
             let [at, ..] = self.amounts;
             return Err(Problem::error(row.line, "gross", expected, row.get(at)));
         }
+        self.note_kind(row, out);
         let payout = row.maybe(self.payout);
         let is_first = !self.payouts.contains_key(&(payout.to_owned(), currency));
         self.add(row, net, currency)?;
@@ -381,6 +402,26 @@ mod tests {
             ("t1,charge,s,1.000,0,1.000,usd,2026-10-01", State::Quarantined),
         ] {
             assert_eq!(look(&format!("{head}{row}\n")).0, state, "{row}");
+        }
+    }
+
+    #[test]
+    fn a_row_of_totals_is_no_row_and_an_unknown_kind_is_told() {
+        let head = "balance_transaction_id,created_utc,currency,gross,fee,net,reporting_category\n\
+                    txn_1,2026-11-18,usd,12.00,0.50,11.50,charge\n";
+        for (row, state) in [
+            ("Total,,usd,12.00,0.50,11.50,", State::Quarantined),
+            (",,usd,12.00,0.50,11.50,", State::Quarantined),
+            (",2026-11-18,usd,12.00,0.50,11.50,Total", State::Quarantined),
+            ("txn_2,2026-11-18,usd,12.00,0.50,11.50,", State::Quarantined),
+            ("txn_2,2026-11-18,usd,12.00,0.50,11.50,charge", State::Ok),
+            ("txn_2,2026-11-18,usd,12.00,0.50,11.50,foobar", State::Ok),
+        ] {
+            let text = format!("{head}{row}\n");
+            let input = Box::new(Cursor::new(text.into_bytes()));
+            let found = inspect(input, None, None).unwrap();
+            let said = found.sums.problems.iter().any(|one| one.found == "foobar");
+            assert_eq!((found.state, said), (state, row.ends_with("foobar")), "{row}");
         }
     }
 
