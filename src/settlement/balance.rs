@@ -30,6 +30,29 @@ pub struct Chain {
     last_day: Option<NaiveDate>,
     alone: Alone,
     fees: Fees,
+    bare: Bare,
+}
+
+/// Rows that moved the account and have no balance: the first before all balances, the first behind
+/// the last of them, how many, and whether balances stand around one.
+#[derive(Debug, Clone, Copy, Default)]
+struct Bare {
+    before: Option<u64>,
+    behind: Option<u64>,
+    rows: u64,
+    is_between: bool,
+}
+
+impl Bare {
+    fn add(&mut self, line: u64, is_before: bool) {
+        let slot = if is_before { &mut self.before } else { &mut self.behind };
+        slot.get_or_insert(line);
+        self.rows = self.rows.saturating_add(1);
+    }
+
+    fn balance(&mut self) {
+        self.is_between |= self.behind.take().is_some();
+    }
 }
 
 /// A row whose amount would move the account: its line, and of which kind it is.
@@ -88,6 +111,7 @@ impl Chain {
             last_day: None,
             alone: Alone::default(),
             fees: Fees::default(),
+            bare: Bare::default(),
         }
     }
 
@@ -189,8 +213,12 @@ impl Chain {
                 None => &mut self.before_first,
             };
             *sum = sum.saturating_add(amount);
+            if amount != 0 {
+                self.bare.add(line, self.last.is_none());
+            }
             return;
         };
+        self.bare.balance();
         self.balances = self.balances.saturating_add(1);
         if let Some(last) = self.last {
             let between = self.since_last;
@@ -217,6 +245,20 @@ impl Chain {
     pub fn day(&mut self, day: Option<NaiveDate>) {
         self.first_day = self.first_day.or(day);
         self.last_day = day.or(self.last_day);
+    }
+
+    /// The newest row, or the first of those, that has no balance where all others have one: what
+    /// is not booked yet has none. Where more rows have none, balances stand behind the days alone.
+    pub fn newest_open(&self) -> Option<u64> {
+        let Bare { before, behind, rows, is_between } = self.bare;
+        if is_between || self.balances < 2 || rows > self.balances {
+            return None;
+        }
+        match self.orders() {
+            (true, false) => behind,
+            (false, true) => before,
+            _open => None,
+        }
     }
 
     /// Which of the orders hold: oldest first, newest first.
@@ -299,8 +341,13 @@ impl Chain {
             let minor = i64::try_from(minor).ok()?;
             Some(Balance { minor, currency: self.currency, date: None, line })
         };
+        // What is reckoned of rows that no balance stands beside, none of the file says.
+        let is_open = self.newest_open().is_some();
+        let own = if self.orders().1 { first.balance } else { last.balance };
+        let closing = if is_open { own } else { closing };
         // One balance is in no equation: what is reckoned from it would tie whatever it says.
-        let opening = balance(opening, first.line).filter(|_| self.balances > 1);
+        let is_shown = self.balances > 1 && !is_open;
+        let opening = balance(opening, first.line).filter(|_| is_shown);
         StatementEnd { opening, closing: balance(closing, last.line), ..end }
     }
 }
@@ -348,6 +395,23 @@ mod tests {
         let still = chain(&[(5, Some(105)), (0, Some(105))]);
         assert!(!still.proves() && still.ties());
         assert_eq!(ends(&still), Some((100, 105)));
+    }
+
+    #[test]
+    fn the_newest_row_without_a_balance_is_reckoned_into_none() {
+        let rows = [(5, Some(105)), (-20, Some(85)), (-9, None)];
+        let turned = [rows[2], rows[1], rows[0]];
+        for (rows, line) in [(rows, 3), (turned, 1)] {
+            let chain = chain(&rows);
+            assert_eq!(chain.newest_open(), Some(line), "{rows:?}");
+            let end = chain.end(9);
+            assert!(end.opening.is_none(), "{rows:?}");
+            assert_eq!(end.closing.map(|balance| balance.minor), Some(85), "{rows:?}");
+        }
+        let oldest = [(-9, None), rows[0], rows[1]];
+        let sparse = [(5, Some(105)), (1, None), (-20, Some(86)), (-9, None)];
+        assert_eq!(chain(&oldest).newest_open(), None);
+        assert_eq!(chain(&sparse).newest_open(), None, "by day");
     }
 
     #[test]

@@ -629,6 +629,14 @@ fn euro_of(roles: &Roles, layout: &Layout) -> Option<Currency> {
     roles.moved().all(says).then(|| Currency::parse("EUR").ok()).flatten()
 }
 
+/// Whether a text is an amount, whatever its mark.
+fn is_money(text: &str) -> bool {
+    let decimal = decimal_of(text).unwrap_or(b'.');
+    let of = Currency::parse("EUR");
+    let read = of.map(|of| Numerals { decimal, grouped: true }.read_at(text, of, 8));
+    read.is_ok_and(|read| read.is_ok())
+}
+
 struct Inference<'a> {
     head: &'a str,
     roles: &'a Roles,
@@ -817,6 +825,8 @@ impl Inference<'_> {
             batch: None,
             covers_attempts: false,
             declared: declared(self.head, self.layout),
+            agree: self.agreeing().into_iter().map(number).collect(),
+            held_in: roles.of_balance,
             recognised: true,
         })
     }
@@ -847,6 +857,26 @@ impl Inference<'_> {
         let agree = known.iter().all(|(_, other)| other == own) && self.is_of_amount(*at);
         let agree = agree && !self.may_be_abroad(own);
         own.first().filter(|_| agree).map(|first| (Some(*at), *first))
+    }
+
+    /// Columns of currencies beside a currency that the amount's own name says: each row must say
+    /// the same twice.
+    fn agreeing(&self) -> Vec<usize> {
+        let is_code = |at: &usize| {
+            let mut codes = self.values(*at).map(Currency::parse_any).peekable();
+            codes.peek().is_some() && codes.all(|code| code.is_ok())
+        };
+        // One behind or before an amount of another name is that one's.
+        let is_money = |at: Option<usize>| {
+            let own = at.filter(|at| !self.money_columns().contains(at));
+            let has_mark = |at| self.values(at).any(|text| decimal_of(text).is_some());
+            own.is_some_and(|at| has_mark(at) && self.values(at).all(is_money))
+        };
+        let is_beside = |at: usize| is_money(at.checked_sub(1)) || is_money(at.checked_add(1));
+        let mut own = self.roles.currencies.clone();
+        own.retain(|at| self.roles.named_currency.is_some() && !self.is_of_other(*at));
+        own.retain(|at| is_code(at) && !is_beside(*at));
+        own
     }
 
     /// Whether currencies that differ may be those of what a card paid abroad, told by a name that

@@ -492,6 +492,8 @@ const MORE_KINDS: &[&str] = &[
     "mutatiesoort",
     "typ transakce",
     "typ pohybu",
+    "umsatztyp",
+    "směr úhrady",
 ];
 
 /// Whether a name is one of the kind of a row.
@@ -500,10 +502,28 @@ pub fn is_kind(name: &str) -> bool {
 }
 
 /// How words for what goes out begin, without accents, and those for what comes in.
-const GOES_OUT: &[&str] =
-    &["outgoing", "wychodzac", "ausgehend", "uitgaand", "sortant", "saliente", "odchozi"];
-const COMES_IN: &[&str] =
-    &["incoming", "przychodzac", "eingehend", "inkomend", "inkommande", "entrant", "prichozi"];
+const GOES_OUT: &[&str] = &[
+    "outgoing",
+    "wychodzac",
+    "ausgehend",
+    "ausgang",
+    "zahlungsausgang",
+    "uitgaand",
+    "sortant",
+    "saliente",
+    "odchozi",
+];
+const COMES_IN: &[&str] = &[
+    "incoming",
+    "przychodzac",
+    "eingehend",
+    "eingang",
+    "zahlungseingang",
+    "inkomend",
+    "inkommande",
+    "entrant",
+    "prichozi",
+];
 
 /// Whether the kind of a row says that its money went out (true) or came in; none where it says
 /// neither, or both.
@@ -513,7 +533,9 @@ pub fn way_of(kind: &str) -> Option<bool> {
         let mut words = kind.split(|c: char| !c.is_alphanumeric());
         words.any(|word| known.iter().any(|begin| word.starts_with(begin)))
     };
-    match (has(GOES_OUT), has(COMES_IN)) {
+    // That of a credit says nothing: so a scheme for money either way is called.
+    let is_out = has(GOES_OUT) || kind.trim() == "debit transfer";
+    match (is_out, has(COMES_IN)) {
         (true, false) => Some(true),
         (false, true) => Some(false),
         _neither => None,
@@ -1721,6 +1743,7 @@ fn bare(c: char) -> char {
         'è' | 'é' | 'ê' | 'ë' | 'ę' | 'ě' => 'e',
         'ì' | 'í' | 'î' | 'ï' | 'ı' => 'i',
         'ñ' | 'ń' | 'ň' => 'n',
+        'ř' => 'r',
         'ò' | 'ó' | 'ô' | 'õ' | 'ö' | 'ő' | 'ø' => 'o',
         'ś' | 'š' | 'ş' | 'ș' => 's',
         'ť' | 'ţ' | 'ț' => 't',
@@ -1928,6 +1951,17 @@ const DECLARED: &[(Declares, &[&str])] = &[
             "solde initial",
             "saldo iniziale",
             "saldo inicial",
+            "alter saldo",
+            "anfangsbestand",
+            "beginning balance",
+            "starting balance",
+            "balance brought forward",
+            "ingående saldo",
+            "beginsaldo",
+            "startsaldo",
+            "saldo anterior",
+            "nyitó egyenleg",
+            "входящий остаток",
         ],
     ),
     (
@@ -1949,6 +1983,15 @@ const DECLARED: &[(Declares, &[&str])] = &[
             "solde final",
             "saldo finale",
             "saldo final",
+            "endsaldo",
+            "endbestand",
+            "neuer saldo",
+            "ending balance",
+            "balance carried forward",
+            "eindsaldo",
+            "slutsaldo",
+            "záró egyenleg",
+            "исходящий остаток",
         ],
     ),
     (Declares::Count, &["anzahl transaktionen in diesem zeitraum"]),
@@ -1957,7 +2000,9 @@ const DECLARED: &[(Declares, &[&str])] = &[
 /// Whether the day that a balance is of stands behind its name: `per 31.10.2026`.
 fn is_of_day(rest: &str) -> bool {
     let words: Vec<&str> = rest.split_whitespace().collect();
-    matches!(words.split_first(), Some((at, day)) if STANDS_AT.contains(at) && is_some_day(day))
+    let Some((at, day)) = words.split_first() else { return false };
+    let day = day.strip_prefix(&["of"]).unwrap_or(day);
+    STANDS_AT.contains(at) && is_some_day(day)
 }
 
 /// What a row beside the table declares: its word as it stands, what that is, and its value, in the
@@ -2011,7 +2056,10 @@ pub fn declared_heads<'a>(fields: impl Iterator<Item = &'a str>) -> Vec<(usize, 
 fn declares(name: &str) -> Option<Declares> {
     let own = normal(name);
     // In other languages a balance with its day may be that of today.
-    let is_dated = |word: &str| word.ends_with("gående saldo") || word.ends_with(" stav účtu");
+    let is_dated = |word: &str| {
+        let ends = ["gående saldo", " stav účtu", "ning balance", "ending balance"];
+        ends.iter().any(|end| word.ends_with(end))
+    };
     let is_own = |word: &&str| {
         let rest = own.strip_prefix(*word);
         rest.is_some_and(|rest| rest.is_empty() || is_dated(word) && is_of_day(rest))
@@ -2170,6 +2218,13 @@ const FEES: &[&str] = &[
     "fx fee",
     "surcharge",
     "tip",
+    "tarifa",
+    "tarifas",
+    "taxa",
+    "taxas",
+    "costs",
+    "transaction cost",
+    "transaction costs",
 ];
 
 /// What stands beside an amount that was paid out by another one, was given back in part, or was
@@ -2235,7 +2290,17 @@ const BESIDES: &[&str] = &[
     "tasu",
     "teenustasu",
     "palkkio",
+    "kulu",
+    "kulut",
     "kuluja",
+    "palvelumaksu",
+    "iof",
+    "mokestis",
+    "naknada",
+    "provízia",
+    "провизия",
+    "手续费",
+    "手数料",
 ];
 
 /// What German names of such a thing end in: `Bankspesen`, `Kontogebühr`.
@@ -2362,6 +2427,8 @@ pub const STATUS: &[&str] = &[
     "stav",
     "tila",
     "tilstand",
+    "状态",
+    "交易状态",
     "delstat",
     "állapot",
     "pending",
@@ -2405,6 +2472,7 @@ const IF_BOOKED: &[&str] = &[
     "successful",
     "completed",
     "paid",
+    "captured",
     "executed",
     "gebucht",
     "comptabilisé",
@@ -2557,6 +2625,10 @@ const BOOKED: &[&str] = &[
     "fullført",
     "выполнено",
     "исполнено",
+    "成功",
+    "交易成功",
+    "已完成",
+    "已入账",
     "",
 ];
 
@@ -3052,6 +3124,405 @@ const CAME_BACK: &[&str] = &[
     "tilbagebetalt",
     "palautettu",
 ];
+
+/// Columns that say in their own words what a bank did, and stand where texts do: of a payer's
+/// words nothing is believed, and these are none.
+const KIND_TEXTS: &[&str] = &["buchungstext", "vorgang"];
+
+/// Whether a name is one of these.
+pub fn is_kind_text(name: &str) -> bool {
+    KIND_TEXTS.contains(&name)
+}
+
+/// How words begin that say of a row's kind that it was asked for and not booked, within whatever
+/// else it says: `Card authorization hold`, `Pending card payment`.
+const ASKED: &[&str] = &[
+    "pending",
+    "vorgemerkt",
+    "authorization",
+    "authorisation",
+    "preauth",
+    "autorisation",
+    "autorisierung",
+    "vorautoris",
+    "préautoris",
+    "preautoris",
+    "preautoriz",
+    "autorización",
+    "autorização",
+    "autorizzazione",
+    "autoryzac",
+    "autorizace",
+    "reservering",
+    "reserverad",
+    "reserverat",
+    "kartenreserv",
+    "reservierung",
+    "reservierter",
+    "reservierte",
+    "retención",
+    "blokad",
+    "blokac",
+    "blokov",
+    "holds",
+    "hold",
+    "foglalás",
+    "varaus",
+    "katevaraus",
+];
+
+/// Whether a field of a row's kind says so.
+pub fn is_asked(kind: &str) -> bool {
+    if kind.is_empty() || kind.len() > 60 {
+        return false;
+    }
+    let kind = normal(kind);
+    kind.split(' ').any(|word| ASKED.iter().any(|begin| word.starts_with(begin)))
+}
+
+/// How words begin that say of the rows below a title that they were not booked, or not for good;
+/// those of [`ASKED`] besides.
+const TITLES: &[&str] = &[
+    "upcoming",
+    "scheduled",
+    "future",
+    "futur",
+    "declin",
+    "reject",
+    "refus",
+    "denied",
+    "failed",
+    "cancel",
+    "void",
+    "unposted",
+    "unbooked",
+    "uncleared",
+    "unsettled",
+    "processing",
+    "vormerk",
+    "vorgemerk",
+    "reservier",
+    "geplant",
+    "anstehend",
+    "terminier",
+    "zukünft",
+    "künftig",
+    "abgelehnt",
+    "ausstehend",
+    "offene",
+    "schwebend",
+    "attente",
+    "venir",
+    "rejet",
+    "annul",
+    "pendient",
+    "pendent",
+    "pendenti",
+    "retenid",
+    "retencion",
+    "rechazad",
+    "anulad",
+    "program",
+    "agendad",
+    "cativ",
+    "rifiutat",
+    "sospes",
+    "prenotat",
+    "reserver",
+    "gereserveerd",
+    "geweigerd",
+    "afgewezen",
+    "gepland",
+    "toekomstig",
+    "openstaand",
+    "kommande",
+    "kommende",
+    "väntande",
+    "avvisad",
+    "preliminär",
+    "venter",
+    "ventende",
+    "afvist",
+    "avvist",
+    "reservert",
+    "reservasjon",
+    "reservation",
+    "tuleva",
+    "odottava",
+    "hylätty",
+    "oczekuj",
+    "odrzucon",
+    "zaplanowan",
+    "nierozliczon",
+    "niezaksięgowan",
+    "przyszłe",
+    "čekající",
+    "nezaúčtovan",
+    "plánovan",
+    "zamítnut",
+    "čakajúc",
+    "nezaúčtovan",
+    "foglal",
+    "zárol",
+    "függő",
+    "elutasított",
+    "ожида",
+    "отклон",
+    "предстоящ",
+    "запланирован",
+    "заблокирован",
+    "холд",
+    "blocat",
+    "respins",
+    "bekleyen",
+    "provizyon",
+    "laukiam",
+    "rezerv",
+    "broneeri",
+    "ootel",
+];
+
+/// The same in several words, or in a script without blanks.
+const TITLED: &[&str] = &[
+    "not booked",
+    "not posted",
+    "not yet",
+    "in progress",
+    "on hold",
+    "noch nicht",
+    "nicht gebucht",
+    "en cours",
+    "en curso",
+    "non comptabilisé",
+    "non contabilizzat",
+    "da contabilizzare",
+    "in attesa",
+    "no contabilizad",
+    "nog te verwerken",
+    "niet geboekt",
+    "in behandeling",
+    "ej bokförd",
+    "ikke bokført",
+    "ikke bogført",
+    "în așteptare",
+    "в обработке",
+    "на чекању",
+    "na čekanju",
+    "未入账",
+    "未入帳",
+    "待处理",
+    "待入账",
+    "未確定",
+    "予定",
+];
+
+/// What a title says of rows that are not in the file: `Vorgemerkte Umsätze sind nicht enthalten`.
+const LEFT_OUT: &[&str] = &[
+    "sind nicht",
+    "nicht enthalten",
+    "not included",
+    "not shown",
+    "excluded",
+    "excluding",
+    "ne sont pas",
+    "non sono",
+    "no se incluyen",
+    "niet opgenomen",
+];
+
+/// Whether a title says so of the rows below it.
+pub fn titles_unbooked(title: &str) -> bool {
+    if title.len() > 100 {
+        return false;
+    }
+    let own = normal(title);
+    if LEFT_OUT.iter().any(|of| own.contains(of)) {
+        return false;
+    }
+    let begins = |word: &str| TITLES.iter().any(|begin| word.starts_with(begin));
+    is_asked(title) || own.split(' ').any(begins) || TITLED.iter().any(|of| own.contains(of))
+}
+
+/// Whether a title says that the rows below it were booked.
+pub fn titles_booked(title: &str) -> bool {
+    let begins = [
+        "posted",
+        "booked",
+        "cleared",
+        "settled",
+        "completed",
+        "gebucht",
+        "verbucht",
+        "geboekt",
+        "comptabilis",
+        "contabiliz",
+        "zaksięgowan",
+        "zaúčtovan",
+        "bokför",
+        "bogført",
+        "bokført",
+        "kirjat",
+        "könyvelt",
+        "efetuad",
+    ];
+    let own = normal(title);
+    let is_own = |word: &str| begins.iter().any(|begin| word.starts_with(begin));
+    own.split(' ').any(is_own) && !titles_unbooked(title)
+}
+
+/// Words of a title of what went out.
+const WENT_OUT: &[&str] = &[
+    "withdrawals",
+    "withdrawal",
+    "debits",
+    "purchases",
+    "charges",
+    "expenses",
+    "outgoing",
+    "ausgaben",
+    "ausgänge",
+    "abbuchungen",
+    "belastungen",
+    "lastschriften",
+    "auszahlungen",
+    "débits",
+    "retraits",
+    "dépenses",
+    "prélèvements",
+    "cargos",
+    "egresos",
+    "retiros",
+    "gastos",
+    "salidas",
+    "débitos",
+    "saídas",
+    "despesas",
+    "uscite",
+    "addebiti",
+    "prelievi",
+    "uitgaven",
+    "afschrijvingen",
+    "opnames",
+    "uttag",
+    "utgifter",
+    "udgifter",
+    "uttak",
+    "wydatki",
+    "obciążenia",
+    "wypłaty",
+    "výdaje",
+    "výběry",
+    "расходы",
+    "списания",
+];
+
+/// Whether a title says that the money of the rows below it went out.
+pub fn titles_what_went_out(title: &str) -> bool {
+    title.len() <= 100 && normal(title).split(' ').any(|word| WENT_OUT.contains(&word))
+}
+
+/// Names of the id that a transaction has of its own: a bank writes each once.
+const OWN_IDS: &[&str] = &[
+    "transaction id",
+    "transactionid",
+    "transaction number",
+    "transaktions id",
+    "transaktionsid",
+    "transferwise id",
+    "id operace",
+    "id pohybu",
+    "id transakcji",
+    "unique payment id generated by barion",
+];
+
+/// Whether a name is one of these.
+pub fn is_own_id(name: &str) -> bool {
+    OWN_IDS.contains(&name)
+}
+
+/// Columns of the currency of the running balance.
+const OF_BALANCE: &[&str] = &[
+    "balance currency",
+    "currency of balance",
+    "balance ccy",
+    "saldo währung",
+    "saldowährung",
+    "währung saldo",
+    "devise du solde",
+    "divisa saldo",
+    "valuta saldo",
+    "waluta salda",
+];
+
+/// Whether a name is one of these.
+pub fn is_code_of_balance(name: &str) -> bool {
+    OF_BALANCE.contains(&name)
+}
+
+/// Names of what was paid in another currency.
+const ORIGINAL_AMOUNTS: &[&str] = &[
+    "original amount",
+    "foreign amount",
+    "amount foreign currency",
+    "originalbetrag",
+    "ursprungsbetrag",
+    "betrag fremdwährung",
+    "montant d origine",
+    "importo originale",
+    "importe original",
+];
+
+/// Whether a name is one of these.
+pub fn is_original_amount(name: &str) -> bool {
+    ORIGINAL_AMOUNTS.contains(&name)
+}
+
+/// Words within a row beside the table that say that the file is not whole.
+const BROKEN_OFF: &[&str] = &[
+    "truncated",
+    "aborted",
+    "only the first",
+    "only the last",
+    "nur die ersten",
+    "nur die letzten",
+    "timed out",
+    "timeout",
+    "limit reached",
+    "limit exceeded",
+    "maximum number of",
+    "more rows",
+    "more transactions available",
+    "abgebrochen",
+    "unvollständig",
+    "tronqué",
+    "troncato",
+    "truncado",
+    "afgebroken",
+];
+
+/// How such a row begins: elsewhere these are words of a bank that excuses itself for what it
+/// never did (`errors and omissions excepted`).
+const ERRORS: &[&str] = &["error", "exception", "fehler", "erreur", "fout", "errore", "błąd"];
+
+/// Whether words beside the table say that the file is not whole.
+pub fn says_broken_off(text: &str) -> bool {
+    let own = normal(text);
+    let first = own.split(' ').next().unwrap_or_default();
+    ERRORS.contains(&first) || BROKEN_OFF.iter().any(|of| own.contains(of))
+}
+
+/// Whether words beside the table are of a balance or a sum, or what is left to spend.
+pub fn names_figure(text: &str) -> bool {
+    let text: String = normal(text).chars().map(bare).collect();
+    let is_such = |word: &str| {
+        BALANCES.contains(&word)
+            || SUMS.contains(&word)
+            || ["limit", "dispo", "available", "verfugbar", "disponible", "disponibile"]
+                .iter()
+                .any(|begin| word.starts_with(begin))
+    };
+    text.split(' ').any(is_such)
+}
 
 /// All of these, as fields of every row are looked up among them.
 static NOT_SURE: LazyLock<HashSet<&str>> = LazyLock::new(|| {

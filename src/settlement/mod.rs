@@ -14,6 +14,7 @@ use crate::model::settlement::{Control, Entry, Line, Problem, Statement, Stateme
 
 pub mod text;
 pub mod unwrap;
+pub mod watch;
 pub mod amount;
 pub mod ledger;
 pub mod sources;

@@ -177,6 +177,8 @@ const WENT_OUT: &[&str] = &[
     "outgoing",
     "lastschrift",
     "dauerauftrag",
+    "debit transfer",
+    "direct debit",
     "kartenzahlung",
     "kartenbezahlung",
     "card payment",

@@ -363,6 +363,11 @@ pub struct Table {
     pub covers_attempts: bool,
     /// What is declared above its rows.
     pub declared: Vec<Declared>,
+    /// Columns of currencies that must say that of the row, and the one of the balance where its
+    /// name says it.
+    pub agree: Vec<Column>,
+    /// As [`Self::agree`].
+    pub held_in: Option<Currency>,
     /// Nobody described it: what proves its signs must be in the file itself.
     pub recognised: bool,
 }
@@ -447,6 +452,8 @@ impl FormatSettings {
             batch: self.batch.clone(),
             covers_attempts: self.covers == Covers::Attempts,
             declared: Vec::new(),
+            agree: Vec::new(),
+            held_in: None,
             recognised: false,
         })
     }

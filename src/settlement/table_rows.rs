@@ -20,7 +20,7 @@ use crate::settlement::balance::{Chain, OfKind};
 use crate::settlement::bank_words::{self as words, Deed};
 use crate::settlement::doubts::{Doubts, Parts, no_amount, nothing_moved};
 use crate::settlement::last_row::{Ends, Last};
-use crate::settlement::numeral::{Numerals, day, decimal_of, is_day};
+use crate::settlement::numeral::{Numerals, day, decimal_of, is_day, order_of};
 use crate::settlement::own_signs;
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, normal, some};
 use crate::settlement::table::{
@@ -29,6 +29,7 @@ use crate::settlement::table::{
 };
 use crate::settlement::tags::{is_blank_in_mt940, is_cut_out};
 use crate::settlement::text::{Source, unreadable};
+use crate::settlement::watch::{self, Watch};
 
 /// More batches than any file has.
 const BATCHES: usize = 200_000;
@@ -111,7 +112,10 @@ fn no_header(head: &str, delimiter: Option<u8>, names: &[String]) -> Problem {
 /// Begins to read rows below a header row that was found.
 pub fn open_at(table: Table, layout: Layout, mut source: Source) -> Box<dyn Parse> {
     let above = match source.head() {
-        Ok(head) => row_above(&table, &layout, &String::from_utf8_lossy(head)),
+        Ok(head) => {
+            let head = String::from_utf8_lossy(head);
+            row_above(&table, &layout, &head).or_else(|| title_above(&table, &layout, &head))
+        }
         Err(error) => return sheet::refused(unreadable(1, &error)),
     };
     if let Some(problem) = above {
@@ -156,6 +160,18 @@ fn row_above(table: &Table, layout: &Layout, head: &str) -> Option<Problem> {
     let (line, _) = line.unwrap_or((1, ""));
     let expected = "above all rows of the table";
     Some(Problem::error(line, "header row", expected, format!("below {}", row.join(" | "))))
+}
+
+/// A title right above the table of what was not booked.
+fn title_above(table: &Table, layout: &Layout, head: &str) -> Option<Problem> {
+    let rows = sheet::rows_of(head, layout.delimiter, layout.above);
+    let mut filled = rows.last()?.iter().filter(|text| !text.is_empty());
+    let title = filled.next().filter(|_| filled.next().is_none())?;
+    let is_such = table.recognised && !title.contains(':') && words::titles_unbooked(title);
+    let line = (1_u64..).zip(head.lines()).find(|(_, line)| line.contains(title.as_str()));
+    let expected = "a table of what was booked; describe this file as a [[format]]";
+    let line = line.map_or(1, |(line, _)| line);
+    is_such.then(|| Problem::error(line, "header row", expected, format!("below {title}")))
 }
 
 fn first_row(head: &str) -> String {
@@ -204,6 +220,10 @@ impl Test {
         Ok(Self { at: place(layout, &test.column)?, is: test.is.clone() })
     }
 
+    fn all(layout: &Layout, tests: &[TestSettings]) -> Result<Vec<Self>, Problem> {
+        tests.iter().map(|test| Self::of(layout, test)).collect()
+    }
+
     fn holds(&self, row: &Row<'_>) -> bool {
         let value = row.get(self.at);
         self.is.iter().any(|known| known.eq_ignore_ascii_case(value))
@@ -221,6 +241,13 @@ fn place(layout: &Layout, column: &Column) -> Result<usize, Problem> {
         let field = if is_none { name.clone() } else { problem.field };
         Problem { field, ..problem }
     })
+}
+
+/// The column of batches, and what tells their payouts.
+fn batch_of(table: &Table, layout: &Layout) -> Result<Option<(usize, Option<Test>)>, Problem> {
+    let Some(BatchSettings { column, payout }) = &table.batch else { return Ok(None) };
+    let payout = payout.as_ref().map(|test| Test::of(layout, test)).transpose()?;
+    Ok(Some((place(layout, column)?, payout)))
 }
 
 /// The columns of the amount, found.
@@ -245,9 +272,18 @@ struct Places {
     statuses: Vec<usize>,
     beside: Vec<usize>,
     kinds: Vec<usize>,
+    agree: Vec<usize>,
 }
 
 impl Places {
+    /// The columns of the amount.
+    fn amounts(&self) -> [usize; 2] {
+        match self.amount {
+            AmountAt::Signed(at) | AmountAt::Flagged(at, _) => [at, at],
+            AmountAt::TwoSided(debit, credit) => [debit, credit],
+        }
+    }
+
     /// Whether a column is that of an amount, or of the balance.
     fn holds(&self, at: usize) -> bool {
         let is_amount = match self.amount {
@@ -283,6 +319,7 @@ impl Places {
             statuses: table.status.iter().map(at).collect::<Result<_, _>>()?,
             beside: table.beside.iter().map(at).collect::<Result<_, _>>()?,
             kinds: table.kinds.iter().map(at).collect::<Result<_, _>>()?,
+            agree: table.agree.iter().map(at).collect::<Result<_, _>>()?,
         })
     }
 }
@@ -316,6 +353,15 @@ struct Said {
     /// The column that says that it was not booked, or came back, beside a balance that may prove
     /// otherwise.
     excused: Option<usize>,
+}
+
+/// What a row moved.
+struct Moved {
+    of: Currency,
+    minor: i64,
+    status: EntryStatus,
+    /// What of that is open, beside a balance that may prove otherwise.
+    open: Option<Problem>,
 }
 
 impl Said {
@@ -403,6 +449,14 @@ struct Rows {
     unsigned: Option<OfKind>,
     /// Columns that may say that a row was not booked, in other words than a status.
     flags: Vec<usize>,
+    /// Columns whose words may say within them that a row was not booked, those of a bank's own
+    /// words among the texts, and those of the currency of the balance.
+    asks: Vec<usize>,
+    kind_texts: Vec<usize>,
+    held_codes: Vec<usize>,
+    /// Columns of what was paid in another currency.
+    originals: Vec<usize>,
+    watch: Option<Watch>,
     /// How many rows are of a kind, by its hash.
     kinds_seen: HashMap<u64, usize>,
     fees: bool,
@@ -453,26 +507,18 @@ struct Rows {
 
 impl Rows {
     fn new(table: Table, layout: Layout) -> Result<Self, Problem> {
-        let ignore = table.ignore.iter().map(|test| Test::of(&layout, test));
-        let ignore = ignore.collect::<Result<_, _>>()?;
-        let batch = match &table.batch {
-            Some(BatchSettings { column, payout }) => {
-                let payout = payout.as_ref().map(|test| Test::of(&layout, test)).transpose()?;
-                Some((place(&layout, column)?, payout))
-            }
-            None => None,
-        };
         let named = |is: fn(&str) -> bool| -> Vec<usize> {
             let names = layout.names.iter().enumerate().filter(|_| table.recognised);
             names.filter(|(_, name)| is(name.as_str())).map(|(at, _)| at).collect()
         };
         let places = Places::new(&table, &layout)?;
+        let watch = table.recognised.then(|| Watch::new(&layout, &places.statuses));
         let taken = named(words::is_fee).into_iter().filter(|at| !places.holds(*at)).collect();
         Ok(Self {
             places,
             booked: table.booked.as_ref().map(|test| Test::of(&layout, test)).transpose()?,
-            ignore,
-            batch,
+            ignore: Test::all(&layout, &table.ignore)?,
+            batch: batch_of(&table, &layout)?,
             sums: BTreeMap::new(),
             open: None,
             chain: None,
@@ -491,6 +537,11 @@ impl Rows {
             ways: named(words::is_kind),
             unsigned: None,
             flags: named(words::is_flag),
+            asks: named(|name| words::is_kind(name) || name == "vorgang"),
+            kind_texts: named(words::is_kind_text),
+            held_codes: named(words::is_code_of_balance),
+            originals: named(words::is_original_amount),
+            watch,
             kinds_seen: HashMap::new(),
             fees: false,
             fee_rows: (0, 0),
@@ -783,21 +834,15 @@ impl Rows {
     fn is_no_movement(&mut self, row: &Row<'_>, out: &mut Out) -> Result<bool, Problem> {
         self.widest = self.widest.max(row.width());
         if !self.has_amount(row) {
-            self.note_end(row);
-            if self.is_part(row) {
-                return Ok(true);
-            }
-            self.stands_still(row, out)?;
-            if !self.is_remark(row) {
-                out.push(nothing_moved(row.line));
-            }
-            return Ok(true);
+            return self.without_amount(row, out).map(|()| true);
         }
         if self.is_sums(row, out)? {
             return Ok(true);
         }
         if let Some(text) = self.word_beside(row) {
-            out.push(passed_over(row.line, &text));
+            if !self.is_total(row, &text, out) {
+                out.push(passed_over(row.line, &text));
+            }
             return Ok(true);
         }
         if let Some(text) = self.begins_with(row) {
@@ -816,6 +861,98 @@ impl Rows {
         }
         out.push(passed_over(row.line, &text));
         Ok(true)
+    }
+
+    /// A row without an amount: a part of a payment, one that stood still, or words.
+    fn without_amount(&mut self, row: &Row<'_>, out: &mut Out) -> Result<(), Problem> {
+        self.note_end(row);
+        if self.is_part(row) {
+            return Ok(());
+        }
+        self.stands_still(row, out)?;
+        self.is_lost(row).map_or(Ok(()), Err)?;
+        let is_remark = self.is_remark(row);
+        let is_read = self.table.recognised && self.is_declared(row);
+        if !is_remark && !is_read {
+            out.push(nothing_moved(row.line));
+        }
+        if !is_day(row.maybe(self.places.date))
+            && let Some(watch) = &mut self.watch
+        {
+            watch.title(row, !is_remark);
+        }
+        Ok(())
+    }
+
+    /// Whether a row without an amount and a day tells a balance that is read.
+    fn is_declared(&self, row: &Row<'_>) -> bool {
+        let fields = (0..row.width()).map(|at| row.get(at));
+        let what = words::declared(fields).map(|(_, what, _)| what);
+        !is_day(row.maybe(self.places.date)) && what.is_some_and(|what| what != Declares::Count)
+    }
+
+    /// Words in fewer fields that are what was left of a movement, or say that the file broke off.
+    fn is_lost(&self, row: &Row<'_>) -> Option<Problem> {
+        let is_short = row.width() < self.layout.names.len();
+        if !self.table.recognised || is_day(row.maybe(self.places.date)) {
+            return None;
+        }
+        let fields = || (0..row.width()).map(|at| row.get(at)).filter(|text| !text.is_empty());
+        let first = fields().next()?;
+        if words::says_broken_off(first) {
+            return Some(Problem::error(row.line, "row", "rows to the end of the file", first));
+        }
+        let is_bare = |text: &str| {
+            let is_of = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '-' | '+' | ' ');
+            let has_figure = text.contains(|c: char| c.is_ascii_digit());
+            has_figure && text.chars().all(is_of) && decimal_of(text).is_some() && !is_day(text)
+        };
+        let is_within = |text: &str| {
+            text.split_whitespace().any(is_bare) && text.split_whitespace().any(is_day)
+        };
+        let is_told = || fields().any(words::names_figure) || !self.heads.is_empty();
+        let lost = fields().find(|text| is_bare(text) || is_within(text));
+        let lost = lost.filter(|_| is_short && !is_told() && !self.is_declared(row))?;
+        let expected = format!("{} fields", self.layout.names.len());
+        let found = format!("{}, with an amount: {lost}", row.width());
+        Some(Problem::error(row.line, "row", expected, found))
+    }
+
+    /// Whether a row that is a sum by the word where its day would stand says what the booked rows
+    /// above it come to, net or on a side: it holds. Not told of rows that were not all booked, or
+    /// of several currencies.
+    fn is_total(&mut self, row: &Row<'_>, text: &str, out: &mut Out) -> bool {
+        let mut sums = self.side_sums.iter();
+        let only = sums.next().filter(|_| sums.next().is_none() && !self.unbooked);
+        let Some((of, (debits, credits))) = only.filter(|_| words::is_sum_of_sides(text)) else {
+            return false;
+        };
+        let net = credits.saturating_sub(*debits);
+        let all = credits.saturating_add(*debits);
+        let [first, second] = self.places.amounts();
+        let is_signed = first == second;
+        let mut is_said = false;
+        for (at, own) in [(first, if is_signed { net } else { *debits }), (second, *credits)] {
+            let said = self.read(row, "", row.get(at), *of);
+            let Ok(said) = said.map(|minor| i128::from(minor.saturating_abs())) else { continue };
+            if is_signed && is_said {
+                break;
+            }
+            let known = [own, net.saturating_abs()].into_iter();
+            let holds = known
+                .chain(is_signed.then_some([*debits, *credits, all]).into_iter().flatten())
+                .any(|own| own.saturating_abs() == said);
+            is_said = true;
+            out.push(Control {
+                line: row.line,
+                field: format!("sum of {}", self.name(at)),
+                expected: said,
+                found: Found::Is(if holds { said } else { own.saturating_abs() }),
+                currency: Some(*of),
+                severity: Severity::Error,
+            });
+        }
+        is_said
     }
 
     /// Whether a row without an amount says nothing but words, where nobody described the file: one
@@ -1228,6 +1365,11 @@ impl Rows {
         let in_turns = |own: &&Followed| own.statements > 1 && own.unproven;
         let broken = self.followed.values().filter(in_turns).filter_map(|own| own.chain.problem());
         broken.for_each(|problem| out.push(problem));
+        let beyond = self.followed.values().filter_map(|own| own.chain.newest_open());
+        out.extend(beyond.map(|line| {
+            let expected = "a balance, as all other rows have: one without it may not be booked";
+            Problem::error(line, "balance", expected, "none")
+        }));
         for own in self.followed.values().filter(|own| !own.opened) {
             let ends = own.chain.open_ends();
             let is_open = |problem: &&Problem| ends.contains(&Some(problem.line));
@@ -1238,13 +1380,80 @@ impl Rows {
     }
 
     /// Keeps what a row says of itself that its balance may prove wrong, until it did.
-    fn note_excused(&mut self, row: &Row<'_>, excused: Option<usize>) {
-        let Some(at) = excused else { return };
-        let problem = self.unbooked(row, at);
+    fn note_excused(&mut self, excused: Option<Problem>) {
+        let Some(problem) = excused else { return };
         let followed = self.open.as_ref().and_then(|open| self.followed.get_mut(open));
         if let Some(Followed { excused: [first, last], .. }) = followed {
             *last = Some(problem.clone());
             first.get_or_insert(problem);
+        }
+    }
+
+    /// That a currency which another column says, or a column's name, is another one.
+    fn currencies_agree(&self, row: &Row<'_>, of: Currency) -> Result<(), Problem> {
+        if !self.table.recognised {
+            return Ok(());
+        }
+        let is_held = !row.maybe(self.places.balance).is_empty();
+        let held = self.held_codes.iter().filter(|_| is_held);
+        for at in self.places.agree.iter().chain(held) {
+            let code = row.get(*at);
+            if !code.is_empty() && Currency::parse_any(code) != Ok(of) {
+                return Err(Problem::error(row.line, self.name(*at), of.code(), code));
+            }
+        }
+        match (self.table.held_in.filter(|own| is_held && *own != of), self.places.balance) {
+            (Some(own), Some(at)) => {
+                let expected = format!("an amount of {own}, as the balance beside it");
+                Err(Problem::error(row.line, self.name(at), expected, of.code()))
+            }
+            _same => Ok(()),
+        }
+    }
+
+    /// What a row moved, and what of that a balance beside it may prove otherwise.
+    fn moved(&mut self, row: &Row<'_>) -> Result<Moved, Problem> {
+        let of = match (&self.table.currency, self.places.currency) {
+            (CurrencyOf::All(currency), _) => *currency,
+            (CurrencyOf::Column(name), at) => currency(row, &name.shown(), row.maybe(at))?,
+        };
+        self.currencies_agree(row, of)?;
+        let minor = self.noted_amount(row, of)?;
+        let said = self.status(row)?;
+        let grouped = if said.is_booked() { self.open_amount(row, (minor, of))? } else { None };
+        let open = said.excused.map(|at| self.unbooked(row, at)).or(grouped);
+        Ok(Moved { of, minor, status: said.status, open })
+    }
+
+    /// What an amount leaves open that only a balance beside it may prove: how many decimals it
+    /// has, and its way, below a title of what went out.
+    fn open_amount(
+        &self,
+        row: &Row<'_>,
+        (minor, of): (i64, Currency),
+    ) -> Result<Option<Problem>, Problem> {
+        let Some((watch, numerals)) = self.watch.as_ref().zip(self.table.numerals) else {
+            return Ok(None);
+        };
+        let columns = self.places.amounts();
+        let open = watch::may_be_grouped(row, &columns, &self.layout.shown, numerals, of);
+        let is_signed = matches!(self.places.amount, AmountAt::Signed(_));
+        let at = columns.first().copied().filter(|_| is_signed && minor > 0);
+        let open = open.or_else(|| watch.against_title(row, at?));
+        match open {
+            Some(problem) if row.maybe(self.places.balance).is_empty() => Err(problem),
+            open => Ok(open),
+        }
+    }
+
+    /// What is followed over all booked rows.
+    fn watched(&mut self, row: &Row<'_>, raw: &str, out: &mut Out) {
+        let is_open = row.maybe(self.places.balance).is_empty();
+        if let Some(watch) = &mut self.watch {
+            if is_open {
+                watch.status(row);
+            }
+            out.extend(watch.twice(row, raw));
         }
     }
 
@@ -1558,8 +1767,21 @@ impl Rows {
             return Err(self.unbooked(row, at));
         }
         for at in (0..row.width()).filter(|at| !places.statuses.contains(at)) {
-            if places.tags.contains(&at) || !words::is_doubtful(row.get(at)) {
+            let is_own = self.kind_texts.contains(&at);
+            if places.tags.contains(&at) && !is_own {
                 continue;
+            }
+            let is_word = words::is_doubtful(row.get(at));
+            let is_asked = || self.asks.contains(&at) && words::is_asked(row.get(at));
+            if !is_word && !is_asked() {
+                continue;
+            }
+            if is_own || !is_word {
+                said.excused = said.excused.or(Some(at));
+                if is_shown || !said.is_booked() {
+                    continue;
+                }
+                return Err(self.unbooked(row, at));
             }
             if is_shown && words::came_back(row.get(at)) {
                 said.excused = said.excused.or(Some(at));
@@ -1657,8 +1879,16 @@ impl Rows {
             return;
         };
         if self.table.recognised && self.two_days.is_none() {
-            let expected = "a row whose day shows which of day and month stands first; days that \
-                            do not are not told";
+            let expected = match order_of(text) {
+                // This one shows it, and another shows otherwise.
+                Some(_) => {
+                    "day and month in one order in all rows; days that could be two are not told"
+                }
+                None => {
+                    "a row whose day shows which of day and month stands first; days that do not \
+                         are not told"
+                }
+            };
             self.two_days = Some(Problem::warning(row.line, self.name(at), expected, text));
         }
     }
@@ -1721,6 +1951,17 @@ impl Rows {
             && is_out != (minor < 0)
         {
             let (name, found) = (self.name(way), format!("{} beside {text}", row.get(way)));
+            self.doubts.against(row.line, &name, found);
+            return;
+        }
+        // What a card paid abroad is written without a minus by some, and never with one beside
+        // money in.
+        let is_original = |at: &&usize| {
+            let text = row.get(**at);
+            minor > 0 && text.starts_with(['-', '\u{2212}']) && decimal_of(text).is_some()
+        };
+        if let Some(at) = self.originals.iter().find(is_original) {
+            let (name, found) = (self.name(*at), format!("{} beside {text}", row.get(*at)));
             self.doubts.against(row.line, &name, found);
             return;
         }
@@ -1899,7 +2140,8 @@ fn no_movement(line: u64, text: &str) -> Problem {
 
 /// A row of a balance that is surely none of money.
 fn passed_over(line: u64, text: &str) -> Problem {
-    let found = format!("{text}: a balance; the row was passed over");
+    let what = if words::is_sum_of_sides(text) { "a sum" } else { "a balance" };
+    let found = format!("{text}: {what}; the row was passed over");
     Problem::warning(line, "amount", "a movement", found)
 }
 
@@ -1929,6 +2171,7 @@ impl Report for Rows {
             return Ok(());
         }
         out.extend(self.titled.take());
+        out.extend(self.watch.as_mut().and_then(Watch::below));
         if has_header && !self.ends_early(row) {
             row.fits(&self.layout)?;
         }
@@ -1936,12 +2179,7 @@ impl Report for Rows {
             let found = "a row after it";
             return Err(Problem::error(row.line, "trailer", "at the end", found));
         }
-        let of = match (&self.table.currency, self.places.currency) {
-            (CurrencyOf::All(currency), _) => *currency,
-            (CurrencyOf::Column(name), at) => currency(row, &name.shown(), row.maybe(at))?,
-        };
-        let minor = self.noted_amount(row, of)?;
-        let Said { status, excused } = self.status(row)?;
+        let Moved { of, minor, status, open } = self.moved(row)?;
         let is_out = self.table.recognised && status != EntryStatus::Booked;
         let (booked_on, value_on) = self.days(row, is_out)?;
         let (at, last) = self.last(row);
@@ -1965,7 +2203,7 @@ impl Report for Rows {
         let kind = self.kind(row, minor);
         let has_fee = self.has_fee(row, of);
         self.follow(row.line, (minor, kind, has_fee), known, booked_on);
-        self.note_excused(row, excused);
+        self.note_excused(open);
         let is_proven = self.chain.as_ref().is_some_and(Chain::proves_last);
         let cut = cut.filter(|_| !(is_proven && matches!(last, Last::Money(_))));
         cut.into_iter().for_each(|problem| out.push(problem));
@@ -1978,6 +2216,7 @@ impl Report for Rows {
         self.note(minor, entry.booked_on);
         self.stands.net = self.stands.net.saturating_add(i128::from(minor));
         self.whole(row, Some((minor, of)), out);
+        self.watched(row, &line.raw, out);
         out.tell(entry, line);
         Ok(())
     }
@@ -2007,6 +2246,7 @@ impl Report for Rows {
             });
         }
         self.shown(line, out);
+        out.extend(self.watch.iter().flat_map(Watch::end).filter(|_| !self.proven));
         self.doubts.end(self.proven, out);
     }
 }
@@ -2159,6 +2399,186 @@ mod tests {
         let account = look(&with("500,00")).sums.statements.remove(0).head.account;
         assert_eq!(account.as_deref(), Some("01234567890"));
         assert_eq!(ends(&with("500,01")).0, State::Quarantined);
+    }
+
+    fn state(text: &str) -> State {
+        look(text).state
+    }
+
+    const PLAIN: &str = "Date;Description;Amount;Currency\n2026-10-01;a;-12.50;EUR\n\
+                         2026-10-16;b;1500.00;EUR\n";
+
+    #[test]
+    fn a_total_beside_one_column_is_held_against_the_rows() {
+        for (total, want) in [
+            ("1487.50", State::Ok),
+            ("1500.00", State::Ok),
+            ("12.50", State::Ok),
+            ("1999.50", State::Quarantined),
+        ] {
+            for word in ["Total", "Summe", "Grand total", "Total:"] {
+                let text = format!("{PLAIN}{word};;{total};EUR\n");
+                assert_eq!(state(&text), want, "{word} {total}");
+            }
+        }
+        let sides = |total: &str| {
+            state(&format!(
+                "Date;Description;Debit;Credit;Currency\n2026-10-01;a;12.50;;EUR\n\
+                 2026-10-16;b;;1500.00;EUR\nTotal;;{total};EUR\n"
+            ))
+        };
+        for total in ["12.50;", ";1500.00", ";1487.50", "12.50;1500.00"] {
+            assert_eq!(sides(total), State::Ok, "{total}");
+        }
+        for total in ["22.50;", ";1587.50", "12.50;1500.01"] {
+            assert_eq!(sides(total), State::Quarantined, "{total}");
+        }
+    }
+
+    #[test]
+    fn what_was_left_of_a_row_is_no_words() {
+        for lost in [
+            "Payment to Bob;-99.00",
+            "Payment to Bob -99.00 EUR on 2026-10-17",
+            "Bob\n-99.00",
+            "ERROR: export aborted",
+            "... (truncated, 320 more rows)",
+            "Only the first 2 transactions are shown",
+        ] {
+            assert_eq!(state(&format!("{PLAIN}{lost}\n")), State::Quarantined, "{lost}");
+        }
+        for words in [
+            "Available balance;1,487.50",
+            "Verfügbar: 1.487,50 EUR am 16.10.2026",
+            "Errors and omissions excepted",
+            "Created 2026-10-17",
+        ] {
+            assert_eq!(state(&format!("{PLAIN}{words}\n")), State::Ok, "{words}");
+        }
+    }
+
+    #[test]
+    fn more_names_of_both_balances_are_held_against_the_rows() {
+        for (opening, closing) in [
+            ("Alter Saldo", "Neuer Saldo"),
+            ("Anfangssaldo", "Endsaldo"),
+            ("Beginsaldo", "Eindsaldo"),
+            ("Ingående saldo", "Utgående saldo"),
+            ("Startsaldo", "Slutsaldo"),
+            ("Starting balance", "Ending balance"),
+            ("Beginning balance as of 10/01/2026", "Ending balance as of 10/31/2026"),
+            ("Balance brought forward", "Balance carried forward"),
+            ("Входящий остаток", "Исходящий остаток"),
+            ("Nyitó egyenleg", "Záró egyenleg"),
+        ] {
+            let text = |end: &str| {
+                format!("{opening};1000.00\n{closing};{end}\n\n{PLAIN}").replace("1500", "500")
+            };
+            assert_eq!(state(&text("1487.50")), State::Ok, "{opening}");
+            assert_eq!(state(&text("1587.50")), State::Quarantined, "{opening}");
+        }
+    }
+
+    #[test]
+    fn currencies_that_contradict_each_other_are_refused() {
+        let rows = |header: &str, code: &str, more: [&str; 2]| {
+            let [first, second] = more;
+            state(&format!(
+                "{header}\n2026-10-01;a;-12.50;{code}{first}\n2026-10-16;b;1500.00;{code}{second}\n"
+            ))
+        };
+        let held = [";987.50", ";2487.50"];
+        for (header, more) in [
+            ("Date;Description;Amount (EUR);Currency", ["", ""]),
+            ("Datum;Text;Betrag in EUR;Währung", ["", ""]),
+            ("Date;Description;Amount;Currency;Balance (EUR)", held),
+            ("Date;Description;Amount;Currency;Balance EUR", held),
+        ] {
+            assert_eq!(rows(header, "EUR", more), State::Ok, "{header}");
+            assert_eq!(rows(header, "USD", more), State::Quarantined, "{header}");
+        }
+        let codes = [";987.50;EUR", ";2487.50;EUR"];
+        let header = "Date;Description;Amount;Currency;Balance;Balance currency";
+        assert_eq!(rows(header, "EUR", codes), State::Ok);
+        assert_eq!(rows(header, "USD", codes), State::Quarantined);
+        // Beside another amount it is that one's.
+        let abroad = "Date;Description;Amount (EUR);Original sum;Currency\n\
+                      2026-10-01;a;-12.50;-13.50;USD\n2026-10-16;b;1500.00;1500.00;EUR\n";
+        assert_eq!(state(abroad), State::Ok);
+    }
+
+    #[test]
+    fn a_newest_row_without_a_balance_where_all_others_have_one_is_refused() {
+        let old = "2026-10-01;a;-12.50;987.50;EUR\n2026-10-16;b;1500.00;2487.50;EUR\n";
+        let new = "2026-10-17;c;-99.00;;EUR\n";
+        let text = format!("Date;Description;Amount;Balance;Currency\n{old}{new}");
+        assert_eq!(ends(&text), (State::Quarantined, None, [None, Some(248_750)]));
+        assert_eq!(state(&text.replace(new, "")), State::Ok);
+        let between = text.replace("987.50", "");
+        assert_eq!(state(&between), State::Ok, "balances of days");
+    }
+
+    #[test]
+    fn a_kind_that_says_that_a_row_was_asked_for_is_refused() {
+        let with = |name: &str, kind: &str, more: [&str; 3]| {
+            let [head, first, last] = more;
+            state(&format!(
+                "Date;Description;Amount;Currency;{name}{head}\n\
+                 2026-10-01;a;-12.50;EUR;Card{first}\n2026-10-16;b;1500.00;EUR;Transfer;\n\
+                 2026-10-17;c;-99.00;EUR;{kind}{last}\n"
+            ))
+        };
+        for (name, kind) in [
+            ("Type", "Card authorization hold"),
+            ("Type", "Pre-authorization"),
+            ("Type", "Autorisierung"),
+            ("Typ operacji", "Autoryzacja kartowa"),
+            ("Transaction type", "Pending card payment"),
+            ("Vorgang", "Vorgemerkte Lastschrift"),
+            ("Buchungstext", "vorgemerkt"),
+            ("Captured", "false"),
+        ] {
+            assert_eq!(with(name, kind, ["", "", ""]), State::Quarantined, "{name} {kind}");
+        }
+        assert_eq!(with("Type", "Card payment", ["", "", ""]), State::Ok);
+        let held = [";Balance", ";987.50", ";2388.50"];
+        let proven = with("Type", "Pending card payment", held);
+        assert_eq!(proven, State::Ok, "the balance moved");
+    }
+
+    #[test]
+    fn more_words_say_which_way_money_went_or_what_was_taken_besides() {
+        let with = |name: &str, first: &str, second: &str| {
+            state(&format!(
+                "Date;Description;Amount;Currency;{name}\n2026-10-01;a;-12.50;EUR;{first}\n\
+                 2026-10-16;b;1500.00;EUR;{second}\n"
+            ))
+        };
+        for (name, out, into) in [
+            ("Umsatztyp", "Ausgang", "Eingang"),
+            ("Směr úhrady", "Odchozí", "Příchozí"),
+            ("Type", "Debit Transfer", "Credit Transfer"),
+        ] {
+            assert_eq!(with(name, out, into), State::Ok, "{name}");
+            assert_eq!(with(name, into, out), State::Quarantined, "{name}");
+        }
+        for name in ["Tarifa", "Taxa", "IOF", "Costs", "Palvelumaksu", "手续费"] {
+            assert_eq!(with(name, "0.50", "30.00"), State::Quarantined, "{name}");
+            assert_eq!(with(name, "0.00", ""), State::Ok, "{name}");
+        }
+    }
+
+    #[test]
+    fn money_in_beside_an_original_amount_with_a_minus_is_refused() {
+        let with = |first: &str, second: &str| {
+            state(&format!(
+                "Date,Description,Amount,Currency,Original Amount,Original Currency\n\
+                 2026-10-01,a,{first},USD\n2026-10-16,b,{second},EUR\n"
+            ))
+        };
+        assert_eq!(with("-12.50,EUR,-13.50", "1500.00,EUR,1500.00"), State::Ok);
+        assert_eq!(with("-12.50,EUR,13.50", "1500.00,EUR,1500.00"), State::Ok);
+        assert_eq!(with("12.50,EUR,-13.50", "-1500.00,EUR,1500.00"), State::Quarantined);
     }
 
     #[test]
