@@ -620,7 +620,25 @@ fn declared(head: &str, layout: &Layout) -> Vec<Declared> {
         let line = lines.find(|(_, line)| line.contains(name)).map_or(1, |(line, _)| line);
         Declared { line, what, value: value.to_owned() }
     });
-    declared.collect()
+    let below = rows.iter().skip(1);
+    let sides = rows.iter().zip(below).flat_map(|(heads, row)| {
+        let own = words::side_heads(heads).into_iter();
+        own.filter_map(move |(at, what)| Some((row, what, row.get(at)?)))
+    });
+    let sides = sides.map(|(row, what, value)| {
+        let line = line_of(head, row);
+        Declared { line, what, value: value.clone() }
+    });
+    declared.chain(sides).collect()
+}
+
+/// `Betrag (€)`, `Amount (£)`: the sign of the euro or the pound in the names of the amounts.
+fn sign_of(roles: &Roles, layout: &Layout) -> Option<Currency> {
+    let signed = [('€', "EUR"), ('£', "GBP")].into_iter().find(|(sign, _)| {
+        let says = |at: usize| layout.shown.get(at).is_some_and(|name| name.contains(*sign));
+        roles.moved().all(says)
+    });
+    signed.and_then(|(_, code)| Currency::parse(code).ok())
 }
 
 /// `Betrag (€)`: the sign of the euro, which is no other currency's, in the names of the amounts.

@@ -1994,7 +1994,12 @@ const DECLARED: &[(Declares, &[&str])] = &[
             "исходящий остаток",
         ],
     ),
-    (Declares::Count, &["anzahl transaktionen in diesem zeitraum"]),
+    (
+        Declares::Count,
+        &["anzahl transaktionen in diesem zeitraum", "number of transactions", "number of rows"],
+    ),
+    (Declares::In, &["total credits", "total credit", "summe gutschriften"]),
+    (Declares::Out, &["total debits", "total debit", "summe belastungen"]),
 ];
 
 /// Whether the day that a balance is of stands behind its name: `per 31.10.2026`.
@@ -2042,6 +2047,23 @@ pub fn balance_of_day(row: &[String]) -> Option<&str> {
     let mut filled = row.iter().filter(|field| !field.is_empty());
     let (name, value) = (filled.next()?, filled.next()?);
     normal(name).strip_prefix("kontostand").is_some_and(is_of_day).then_some(value)
+}
+
+/// The names of both sides in a row above the table, beside that of the currency alone, and where
+/// each is: what all rows come to stands below them.
+pub fn side_heads(row: &[String]) -> Vec<(usize, Declares)> {
+    let names: Vec<String> = row.iter().map(|name| normal(name)).collect();
+    let of = |name: &String| match name.as_str() {
+        "wpływy" => Some(Declares::In),
+        "wydatki" => Some(Declares::Out),
+        _other => None,
+    };
+    let is_known = |name: &String| name.is_empty() || is_code(name) || of(name).is_some();
+    if !names.iter().all(is_known) {
+        return Vec::new();
+    }
+    let heads = names.iter().enumerate().filter_map(|(at, name)| Some((at, of(name)?)));
+    heads.collect()
 }
 
 /// The names of such values that stand beside one another, above their values, and where each is.

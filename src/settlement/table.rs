@@ -296,6 +296,10 @@ pub enum Declares {
     Closing,
     /// How many rows there are.
     Count,
+    /// What came in.
+    In,
+    /// What went out.
+    Out,
 }
 
 /// A described format, checked.

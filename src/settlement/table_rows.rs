@@ -1513,6 +1513,7 @@ impl Rows {
             out.push(problem);
         }
         self.count_declared(out);
+        self.sums_declared(out);
         out.end(StatementEnd { from, to, ..end });
     }
 
@@ -1591,6 +1592,33 @@ impl Rows {
                 currency: None,
                 severity: Severity::Warning,
             });
+        }
+    }
+
+    /// What the file says that all its rows come to on each side, where all are booked and of one
+    /// currency.
+    fn sums_declared(&self, out: &mut Out) {
+        let mut sums = self.side_sums.iter();
+        let only = sums.next().filter(|_| sums.next().is_none() && !self.unbooked);
+        let Some(((of, (debits, credits)), numerals)) = only.zip(self.table.numerals) else {
+            return;
+        };
+        let sides = [(Declares::In, *credits, "credits"), (Declares::Out, *debits, "debits")];
+        for (what, own, side) in sides {
+            for Declared { line, value, .. } in self.declared(what) {
+                let decimal = decimal_of(value).unwrap_or(numerals.decimal);
+                let Ok(said) = (Numerals { decimal, ..numerals }).read(value, *of) else {
+                    continue;
+                };
+                out.push(Control {
+                    line: *line,
+                    field: format!("sum of {side}, as the file says"),
+                    expected: i128::from(said.saturating_abs()),
+                    found: Found::Is(own),
+                    currency: Some(*of),
+                    severity: Severity::Error,
+                });
+            }
         }
     }
 
@@ -2579,6 +2607,18 @@ mod tests {
         assert_eq!(with("-12.50,EUR,-13.50", "1500.00,EUR,1500.00"), State::Ok);
         assert_eq!(with("-12.50,EUR,13.50", "1500.00,EUR,1500.00"), State::Ok);
         assert_eq!(with("12.50,EUR,-13.50", "-1500.00,EUR,1500.00"), State::Quarantined);
+    }
+
+    #[test]
+    fn sums_above_the_table_are_held_against_the_rows() {
+        for (head, good, bad) in [
+            ("#Waluta;#Wpływy;#Wydatki;\nEUR;", "1500.00;-12.50;", "1500.00;-22.50;"),
+            ("Total credits;1500.00\nTotal debits;", "12.50", "22.50"),
+        ] {
+            let text = |end: &str| state(&format!("{head}{end}\n\n{PLAIN}"));
+            assert_eq!(text(good), State::Ok, "{head}");
+            assert_eq!(text(bad), State::Quarantined, "{head}");
+        }
     }
 
     #[test]
