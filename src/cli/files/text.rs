@@ -4,8 +4,8 @@ use crate::cli::files::json::flag_words;
 use crate::cli::files::{Seen, folded};
 use crate::cli::page::one_line;
 use crate::model::money::{Currency, grouped_text};
-use crate::model::settlement::{Balance, Severity};
-use crate::settlement::ledger::{Inspection, State, StatementSum, Sums};
+use crate::model::settlement::{Balance, EntryStatus, Severity};
+use crate::settlement::ledger::{Inspection, State, StatementSum, Sums, Totals};
 
 /// So many statements and problems are shown; `--json` has more.
 const SHOWN: usize = 20;
@@ -129,8 +129,39 @@ fn totals(sums: &Sums) -> Vec<String> {
                 money(totals.net_minor()),
             ),
         ));
+        rows.extend(booked(sums, *currency, totals));
     }
+    rows.extend(unbooked(sums));
     rows
+}
+
+/// What of the totals was booked, where that is not all of them.
+fn booked(sums: &Sums, currency: Currency, all: &Totals) -> Vec<String> {
+    let own = sums.booked.get(&currency).copied().unwrap_or_default();
+    if own == *all {
+        return Vec::new();
+    }
+    let money = |minor| amount(minor, currency);
+    let (credits, debits) = (count(own.credits.into()), count(own.debits.into()));
+    let said = format!(
+        "of it booked: in {} ({credits}) · out {} ({debits}) · net {}",
+        money(own.credit_minor),
+        money(own.debit_minor),
+        money(own.net_minor()),
+    );
+    folded("         ", &said)
+}
+
+/// How many entries were not booked.
+fn unbooked(sums: &Sums) -> Vec<String> {
+    let others = sums.statuses.iter().filter(|(status, _)| **status != EntryStatus::Booked);
+    let others: Vec<String> =
+        others.map(|(status, n)| format!("{} {}", count((*n).into()), status.as_str())).collect();
+    // What holds no amounts at all is an answer, and not money.
+    if others.is_empty() || sums.totals.is_empty() {
+        return Vec::new();
+    }
+    folded("    ", &format!("not booked: {}", others.join(", ")))
 }
 
 fn lines_of(sums: &Sums) -> String {
