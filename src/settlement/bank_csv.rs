@@ -152,13 +152,42 @@ pub fn seen(head: &str) -> Option<Problem> {
             format!("{what} {}", own.collect::<Vec<_>>().join(", "))
         };
         let said: Vec<String> = needed.iter().map(said).collect();
-        let open = "but which of several, or what the rows say, is left open";
+        let open = match left_open(head) {
+            Some(cell) => format!("but {cell} leaves open what the rows say"),
+            None => "but which of several, or what the rows say, is left open".to_owned(),
+        };
         format!("each is there: {}; {open}", said.join("; "))
     } else {
         format!("none is known of: {}", lacks.join(", "))
     };
-    let found = format!("by `{}`: {} ({lacks})", char::from(delimiter), columns.join(" | "));
+    let misread = if is_misread(&columns) {
+        "; read as Latin letters: are they Cyrillic, as with --encoding windows-1251?"
+    } else {
+        ""
+    };
+    let by = char::from(delimiter);
+    let found = format!("by `{by}`: {} ({lacks}){misread}", columns.join(" | "));
     Some(Problem::error(line_of(head, row), "header row", expected, found))
+}
+
+/// The first cell of a file with all columns that leaves open what its rows say.
+fn left_open(head: &str) -> Option<String> {
+    let layout = sheet::find(head, |names| Roles::of(names).is_some())?;
+    let roles = Roles::of(&layout.names)?;
+    let rows = whole_rows(head, layout.delimiter);
+    let rows: Vec<Vec<String>> = rows.into_iter().skip(layout.above.saturating_add(1)).collect();
+    let inference = Inference { head, roles: &roles, layout: &layout, rows: &rows };
+    let (row, at) = inference.left_open()?;
+    let (name, text) = (layout.shown.get(at)?, row.get(at)?);
+    let text: String = text.chars().take(60).collect();
+    Some(format!("line {}, {name}: `{text}`,", line_of(head, row)))
+}
+
+/// Whether names are letters of another alphabet that were read as Latin ones.
+fn is_misread(names: &[String]) -> bool {
+    let letters = || names.iter().flat_map(|name| name.chars()).filter(|c| c.is_alphabetic());
+    let accented = letters().filter(|c| matches!(c, '\u{c0}'..='\u{ff}')).count();
+    accented.saturating_mul(2) > letters().count()
 }
 
 /// The line that holds all fields of a row; the first one where they stand on several.
@@ -194,6 +223,8 @@ fn needed(names: &[String], below: &[Vec<String>]) -> [(&'static str, Vec<usize>
     }
     if !debits.is_empty() && !credits.is_empty() {
         amounts.extend(debits.into_iter().chain(credits));
+    } else if let Some((debit, credit)) = words::pair(&stems) {
+        amounts.extend([debit, credit]);
     }
     let mut currencies = all(names, words::CURRENCY);
     currencies.retain(|at| !holds_days(below, *at));
@@ -335,6 +366,7 @@ impl Roles {
         let (amounts, currencies) = words::amounts(names);
         let whole = proven.or_else(|| only(&stems, amounts));
         let sides = only(&stems, words::DEBIT).zip(only(&stems, words::CREDIT));
+        let sides = sides.or_else(|| words::pair(&stems));
         let (amount, beside) = if sides.is_some() { (None, whole) } else { (whole, None) };
         // Two columns of a kind: which one moved the account is not certain.
         if whole.is_none() && any(words::AMOUNT) || amount.is_some() == sides.is_some() {
@@ -410,7 +442,7 @@ fn infer(head: &str) -> Option<(Table, Layout)> {
         let in_dollars = words::is_in_dollars(&layout.names);
         let dollar = || Currency::parse("USD").ok().filter(|_| in_dollars);
         let said = || currency_above(head, &layout).filter(|_| roles.shows_ways());
-        let of_sides = euro_of(&roles, &layout).or(roles.of_balance);
+        let of_sides = sign_of(&roles, &layout).or(roles.of_balance);
         let of_bank = || only_currency(&roles, &layout, &rows);
         roles.named_currency = of_sides.or_else(dollar).or_else(said).or_else(of_bank);
     }
@@ -639,12 +671,6 @@ fn sign_of(roles: &Roles, layout: &Layout) -> Option<Currency> {
         roles.moved().all(says)
     });
     signed.and_then(|(_, code)| Currency::parse(code).ok())
-}
-
-/// `Betrag (€)`: the sign of the euro, which is no other currency's, in the names of the amounts.
-fn euro_of(roles: &Roles, layout: &Layout) -> Option<Currency> {
-    let says = |at: usize| layout.shown.get(at).is_some_and(|name| name.contains('€'));
-    roles.moved().all(says).then(|| Currency::parse("EUR").ok()).flatten()
 }
 
 /// Whether a text is an amount, whatever its mark.
@@ -1040,7 +1066,10 @@ impl Inference<'_> {
                 return None;
             }
             // Rows without a day, too, which may be told as pending.
-            None if texts().chain(self.undated(&columns)).any(ambiguous) => self.stated_mark()?,
+            None if texts().chain(self.undated(&columns)).any(ambiguous) => {
+                let whole = || self.only_groups(currency, texts());
+                self.stated_mark().or_else(whole)?
+            }
             None => b'.',
         };
         let numerals = Numerals { decimal, grouped: true };
@@ -1049,6 +1078,61 @@ impl Inference<'_> {
             !matches!(read, Err(crate::settlement::amount::Refused::NotANumber))
         };
         texts().all(reads).then_some(numerals)
+    }
+
+    /// The mark that then is no decimal one, where all currencies are without decimals: what stands
+    /// before three figures groups them.
+    fn only_groups<'a>(
+        &self,
+        currency: Currency,
+        texts: impl Iterator<Item = &'a str>,
+    ) -> Option<u8> {
+        if self.currencies(currency).iter().any(|own| own.exponent() > 0) {
+            return None;
+        }
+        let marks: BTreeSet<char> =
+            texts.flat_map(|text| text.chars().filter(|c| matches!(c, '.' | ','))).collect();
+        match (marks.contains(&'.'), marks.contains(&',')) {
+            (false, true) => Some(b'.'),
+            (true, false) => Some(b','),
+            _both => None,
+        }
+    }
+
+    /// The first cell that leaves open what the rows say: a currency that is none, an amount that
+    /// cannot be read or whose mark is open, a status that is not known.
+    fn left_open(&self) -> Option<(&[String], usize)> {
+        let first = |at: usize, is: &dyn Fn(&str) -> bool| {
+            let filled = |row: &&[String]| row.get(at).is_some_and(|text| !text.is_empty());
+            let mut own = self.dated().filter(filled);
+            own.find(|row| row.get(at).is_some_and(|text| is(text))).map(|row| (row, at))
+        };
+        let is_code = |text: &str| Currency::parse_any(text).is_ok();
+        let none_of_codes = |at: &usize| {
+            let is_such = self.roles.named_currency.is_none() && self.values(*at).any(is_code);
+            first(*at, &|text| !is_code(text)).filter(|_| is_such)
+        };
+        let currency = self.roles.currencies.iter().find_map(none_of_codes);
+        let columns = self.money_columns();
+        let shown: Vec<u8> =
+            columns.iter().flat_map(|at| self.values(*at)).filter_map(decimal_of).collect();
+        let commas = shown.iter().filter(|mark| **mark == b',').count();
+        let decimal = if commas.saturating_mul(2) > shown.len() { b',' } else { b'.' };
+        let of = self.currency().map(|(_, of)| of).or_else(|| Currency::parse("EUR").ok())?;
+        let is_open = |text: &str| {
+            let is_other = decimal_of(text).is_some_and(|mark| mark != decimal);
+            let is_unsure = shown.is_empty() && text.contains(['.', ',']);
+            is_other || is_unsure || Numerals { decimal, grouped: true }.read(text, of).is_err()
+        };
+        let amount = || columns.iter().find_map(|at| first(*at, &is_open));
+        let status = |at: &usize| {
+            let is_known = |text: &str| {
+                let status = words::status_of(&self.layout.names, *at, text);
+                status.is_some() || words::is_doubtful(text)
+            };
+            first(*at, &|text| !is_known(text))
+        };
+        currency.or_else(amount).or_else(|| self.roles.statuses.iter().find_map(status))
     }
 
     /// The decimal mark that the balances above the table show.
@@ -1545,6 +1629,71 @@ mod tests {
                 assert_eq!(sums(&new), ok("EUR", 500, 3_000), "{new}");
             }
         }
+    }
+
+    #[test]
+    fn figures_without_decimals_are_grouped_where_no_currency_has_any() {
+        let text = |code: &str, amounts: [&str; 2]| {
+            let [first, second] = amounts;
+            format!(
+                "Date;Description;Amount;Currency\n2026-10-01;a;{first};{code}\n\
+                 2026-10-16;b;{second};{code}\n"
+            )
+        };
+        assert_eq!(sums(&text("JPY", ["-1,505", "150,000"])), ok("JPY", 150_000, 1_505));
+        assert_eq!(sums(&text("CLP", ["-1.505", "150.000"])), ok("CLP", 150_000, 1_505));
+        assert_eq!(look(&text("EUR", ["-1,505", "150,000"])).state, State::UnknownFormat);
+        assert_eq!(look(&text("JPY", ["-1,505", "150.000"])).state, State::UnknownFormat);
+    }
+
+    #[test]
+    fn sides_by_names_that_mean_them_beside_each_other_are_read() {
+        for (out, into) in [("Payments", "Receipts"), ("Debe", "Haber"), ("Wydatki", "Wpływy")] {
+            let text = format!(
+                "Date;Description;{out};{into};Currency\n2026-10-01;a;12.50;;EUR\n\
+                 2026-10-16;b;;1500.00;EUR\n"
+            );
+            assert_eq!(sums(&text), ok("EUR", 150_000, 1_250), "{out}");
+        }
+        let pound = "Date;Description;Amount (£)\n2026-10-01;a;-12.50\n2026-10-16;b;1500.00\n";
+        assert_eq!(sums(pound), ok("GBP", 150_000, 1_250));
+        let above = "Currency\t:\tINR\n\nDate\tDescription\tDebit\tCredit\tBalance\n\
+                     2026-10-01\ta\t12.50\t\t987.50\n2026-10-16\tb\t\t1500.00\t2487.50\n";
+        assert_eq!(sums(above), ok("INR", 150_000, 1_250));
+    }
+
+    #[test]
+    fn words_of_two_banks_for_what_is_to_come_are_pending() {
+        let danish = "Dato;Kategori;Underkategori;Tekst;Beløb i DKK;Saldo;Status;Afstemt\n\
+                      15.10.2026;x;y;a;-12,50;987,50;Udført;Nej\n\
+                      16.10.2026;x;y;b;1.500,00;2.487,50;Udført;Nej\n\
+                      17.10.2026;x;y;c;-99,00;;Venter;Nej\n";
+        assert_eq!(sums(danish), ok("DKK", 150_000, 1_250));
+        let other = danish.replace("Underkategori", "Andet");
+        assert_eq!(look(&other).state, State::Quarantined, "of another bank");
+    }
+
+    #[test]
+    fn the_first_cell_that_leaves_a_file_open_is_named() {
+        let rows = |code: &str, amount: &str| {
+            let text = format!(
+                "Date;Description;Amount;Currency\n2026-10-01;a;-12.50;EUR\n\
+                 2026-10-16;b;{amount};{code}\n"
+            );
+            let found = look(&text);
+            assert_eq!(found.state, State::UnknownFormat, "{text}");
+            found.sums.problems[0].found.clone()
+        };
+        for (code, amount, said) in [
+            ("EUR", "#####", "line 3, Amount: `#####`"),
+            ("EUR", "12,00", "line 3, Amount: `12,00`"),
+            ("EURO", "12.00", "line 3, Currency: `EURO`"),
+        ] {
+            assert!(rows(code, amount).contains(said), "{}", rows(code, amount));
+        }
+        let cyrillic = "Äàòà;Ñóììà;Âàëþòà\n15.10.2026;-10,00;RUB\n";
+        let found = look(cyrillic).sums.problems[0].found.clone();
+        assert!(found.contains("windows-1251"), "{found}");
     }
 
     #[test]

@@ -793,6 +793,36 @@ pub const CREDIT: &[&str] = &[
     "suma credit",
 ];
 
+/// Two sides whose names mean them only beside each other: money out, and in.
+const PAIRS: &[(&str, &str)] = &[
+    ("payments", "receipts"),
+    ("out", "in"),
+    ("debe", "haber"),
+    ("egresos", "ingresos"),
+    ("wydatki", "wpływy"),
+    ("расход", "приход"),
+    ("дебет", "кредит"),
+    ("na vrub", "ve prospěch"),
+    ("uttag", "insättning"),
+    ("ut", "inn"),
+    ("hævet", "indsat"),
+    ("dr", "cr"),
+    ("借方", "贷方"),
+    ("支出", "收入"),
+];
+
+/// Where the only such pair stands among the names.
+pub fn pair(names: &[String]) -> Option<(usize, usize)> {
+    let only = |wanted: &str| {
+        let mut places = names.iter().enumerate().filter(|(_, name)| *name == wanted);
+        let (at, _) = places.next()?;
+        places.next().is_none().then_some(at)
+    };
+    let mut pairs = PAIRS.iter().filter_map(|(out, into)| only(out).zip(only(into)));
+    let first = pairs.next()?;
+    pairs.next().is_none().then_some(first)
+}
+
 /// Which way the amount went.
 pub const FLAG: &[&str] = &[
     "af bij",
@@ -2092,7 +2122,8 @@ fn declares(name: &str) -> Option<Declares> {
 /// The currency that a row above the table says, by its name and in the same field (`Waluta: PLN`)
 /// or the next one.
 pub fn declared_currency(row: &[String]) -> Option<Currency> {
-    let mut filled = row.iter().filter(|field| !field.is_empty());
+    // Some put the colon into a field of its own.
+    let mut filled = row.iter().filter(|field| !field.is_empty() && *field != ":");
     let name = filled.next()?;
     let (name, value) = match name.split_once(':') {
         Some((name, value)) if !value.trim().is_empty() => (name, value),
@@ -3581,10 +3612,23 @@ pub fn unbooked(field: &str) -> Option<EntryStatus> {
     }
 }
 
+/// Words of two banks for what is still to come, which elsewhere leave open what a row is, and
+/// columns by which each of these banks is known.
+const OF_LAYOUTS: &[(&str, &[&str])] = &[
+    ("autorizzato", &["descrizione completa", "moneymap", "stato"]),
+    ("venter", &["underkategori", "afstemt", "status"]),
+];
+
 /// What a column of [`STATUS`] says by a value; none where the value is not known. Elsewhere `sent`
 /// may be an order that is still under way, and `OK` what was only asked.
 pub fn status_of(names: &[String], at: usize, value: &str) -> Option<EntryStatus> {
     let own = normal(value);
+    let is_asked = |(word, layout): &(&str, &[&str])| {
+        *word == own && layout.iter().all(|name| names.iter().any(|own| own == name))
+    };
+    if OF_LAYOUTS.iter().any(is_asked) {
+        return Some(EntryStatus::Pending);
+    }
     let is_done = own == "sent" && is_in_dollars(names);
     if is_done || own == "ok" && in_account(names).is_some() {
         return Some(EntryStatus::Booked);
