@@ -665,9 +665,9 @@ pub(in crate::store) fn by_text(dialect: &Dialect) -> String {
     let under = |column: &str| {
         format!(
             "select o.file_id, o.position from (select distinct p.account, p.{column} \
-             from tieout_lines p where p.file_id = $1 and p.{column} is not null) w \
-             {join} tieout_lines o on o.account = w.account and o.{column} = w.{column} \
-             and o.{column} is not null and o.file_id <> $1"
+             from own w {join} tieout_lines p on p.file_id = $1 and p.statement = w.number \
+             and p.{column} is not null) w {join} tieout_lines o on o.account = w.account \
+             and o.{column} = w.{column} and o.{column} is not null and o.file_id <> $1"
         )
     };
     let listed = format!(
@@ -678,6 +678,11 @@ pub(in crate::store) fn by_text(dialect: &Dialect) -> String {
          where w.file_id = $1 and w.covers_attempts"
     );
     let texts = TEXTS.map(|word| format!("'{word}'")).join(", ");
+    // Most files have no such statement, and then nothing of them is read.
+    let own = format!(
+        "select s.number from tieout_statements s {join} tieout_files f on f.id = s.file_id \
+         where s.file_id = $1 and (f.format in ({texts}) or s.covers_attempts)"
+    );
     let lines = |from: &str, condition: &str| {
         format!(
             "select l.file_id, l.position, l.raw, row_number() over (partition by l.file_id, l.raw \
@@ -687,7 +692,8 @@ pub(in crate::store) fn by_text(dialect: &Dialect) -> String {
              or s.covers_attempts) and {condition}"
         )
     };
-    let mine = lines("tieout_lines l", &format!("l.file_id = $1 and {FRESH}"));
+    let of_own = "tieout_lines l on l.file_id = $1 and l.statement = w.number";
+    let mine = lines(&format!("own w {join} {of_own}"), FRESH);
     let of_hit = "l.file_id = h.file_id and l.position = h.position";
     let elder = lines(
         &format!("hit h {join} tieout_lines l on {of_hit}"),
@@ -697,9 +703,10 @@ pub(in crate::store) fn by_text(dialect: &Dialect) -> String {
         ),
     );
     format!(
-        "with hit as materialized ({} union {} union {listed}), mine as materialized ({mine}), \
-         elder as materialized ({elder}), {BOTH}, seen as (select b.*, \
-         first_value(b.side) over one as one_side, first_value(b.file_id) over one as by_file, \
+        "with own as materialized ({own}), hit as materialized ({} union {} union {listed}), \
+         mine as materialized ({mine}), elder as materialized ({elder}), {BOTH}, \
+         seen as (select b.*, first_value(b.side) over one as one_side, \
+         first_value(b.file_id) over one as by_file, \
          first_value(b.position) over one as by_position from both_sides b window one as \
          (partition by b.raw, b.n order by b.side desc, b.file_id, b.position)), \
          pick as (select x.file_id, x.position, x.by_file, x.by_position from seen x \
