@@ -447,10 +447,10 @@ impl Camt {
         self.tell_statement();
         let Some(open) = self.statement.take() else { return };
         let finality = open.head.finality();
+        let mut controls = open.summary.controls(finality);
         let currency = open.head.currency();
         let (mut end, problems) = open.balances.close(line, finality, currency, &open.summary);
         let is_tied = open.summary.is_tied(&end);
-        let mut controls = open.summary.controls(finality, is_tied);
         let whole = open.summary.whole_controls(finality, is_tied);
         let by_code = open.summary.code_controls(finality, is_tied, &whole);
         if end.tie == Tie::Balances && (end.opening.is_none() || end.closing.is_none()) {
@@ -761,9 +761,6 @@ impl Camt {
         self.items.extend(unread.map(Item::from));
         let has_charges = open.charges.are_told() || open.details.has_charges();
         self.items.extend(open.blocks.check(&entry, has_charges).map(Item::from));
-        if let Some(statement) = &mut self.statement {
-            statement.summary.add_details(&entry, open.details.count());
-        }
         if open.details.count() == 0 {
             self.items.push_back(open.whole(&entry).into());
             return;

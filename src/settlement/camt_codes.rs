@@ -43,11 +43,6 @@ struct Group {
 }
 
 impl Groups {
-    /// Whether anything is said of any code.
-    pub fn is_told(&self) -> bool {
-        !self.all.is_empty()
-    }
-
     /// A leaf below one; empty where that ends.
     pub fn leaf(&mut self, leaf: &str, text: &str, line: u64) {
         let [credit, debit] = &mut self.open.sides;

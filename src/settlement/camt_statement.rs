@@ -6,8 +6,8 @@ use chrono::NaiveDate;
 
 use crate::model::money::{Currency, Money};
 use crate::model::settlement::{
-    Balance, Control, Direction, Entry, EntryStatus, Finality, Found, Measure, Problem, Severity,
-    Statement, StatementEnd, Tie, page_from,
+    Balance, Control, Entry, EntryStatus, Finality, Found, Measure, Problem, Severity, Statement,
+    StatementEnd, Tie, page_from,
 };
 use crate::settlement::Item;
 use crate::settlement::amount::{iso_day, shown, unsigned};
@@ -494,9 +494,6 @@ pub struct Summary {
     odd_net: i128,
     /// The line of the first entry that says no status.
     bare: Option<u64>,
-    /// What the entries stand for: the details that they list, and the payments that they declare.
-    details: Totals,
-    payments: Totals,
 }
 
 impl Summary {
@@ -544,30 +541,6 @@ impl Summary {
         }
     }
 
-    /// An entry stands for so many details, and declares so many payments.
-    pub fn add_details(&mut self, entry: &Entry, details: u64) {
-        let payments = entry.batch.as_ref().and_then(|batch| batch.payments).unwrap_or(details);
-        for (totals, count) in [(&mut self.details, details), (&mut self.payments, payments)] {
-            let own = match entry.direction {
-                Direction::Credit => &mut totals.credits,
-                Direction::Debit => &mut totals.debits,
-            };
-            *own = own.saturating_add(i128::from(count.max(1)));
-        }
-    }
-
-    /// Whether a count is all that could show an entry that lacks: there is no sum, and it is no
-    /// count of payments.
-    fn is_only_check(&self, measure: Measure, expected: i128) -> bool {
-        let is_sum = |one: &(Measure, &str, String, u64)| {
-            matches!(one.0, Measure::CreditMinor | Measure::DebitMinor)
-        };
-        let has_sums =
-            self.declared.iter().any(is_sum) || self.whole.is_told() || self.codes.is_told();
-        let of_payments = [&self.details, &self.payments];
-        !has_sums && !of_payments.iter().any(|totals| totals.measure(measure) == expected)
-    }
-
     /// The currency of all entries, where it is one.
     pub fn currency(&self) -> Option<Currency> {
         self.currency.filter(|_| !self.mixed)
@@ -612,9 +585,8 @@ impl Summary {
     }
 
     /// What it declares against what was there. Sums are errors, counts warnings: some banks count
-    /// the payments of batches. A report of the running day may sum up what it does not list. Where
-    /// a notice or such a report has nothing else to show what it lacks, its counts are errors.
-    pub fn controls(&self, finality: Finality, is_tied: bool) -> Vec<Item> {
+    /// the payments of batches. A report of the running day may sum up what it does not list.
+    pub fn controls(&self, finality: Finality) -> Vec<Item> {
         let mut items = Vec::new();
         let lists = self.all.measure(Measure::Entries) != 0;
         for (measure, field, text, line) in &self.declared {
@@ -623,7 +595,7 @@ impl Summary {
                 continue;
             }
             let sure = money && (lists || finality != Finality::Interim);
-            let is_open = !money && lists && finality != Finality::Final && !is_tied;
+            let severity = if sure { Severity::Error } else { Severity::Warning };
             let currency = self.currency.filter(|_| money);
             // One issuer writes the sum of debits with a minus.
             let figure = match measure {
@@ -636,8 +608,6 @@ impl Summary {
                 None if money => figure.bytes().all(|b| b == b'0' || b == b'.').then_some(0),
                 None => figure.parse::<i128>().ok(),
             };
-            let is_only = is_open && expected.is_some_and(|n| self.is_only_check(*measure, n));
-            let severity = if sure || is_only { Severity::Error } else { Severity::Warning };
             let Some(expected) = expected else {
                 let problem = if money && !lists {
                     Problem::error(*line, *field, text, "no entry is listed")

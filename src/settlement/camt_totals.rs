@@ -109,11 +109,6 @@ pub struct Whole {
 }
 
 impl Whole {
-    /// Whether it says any sum.
-    pub fn is_told(&self) -> bool {
-        self.sum.is_some() || self.net.is_some()
-    }
-
     /// A leaf below it.
     pub fn leaf(&mut self, leaf: &str, text: &str, line: u64) {
         match leaf {

@@ -119,7 +119,7 @@ pub struct Sums {
     pub statements: Vec<StatementSum>,
     /// How many statements there are.
     pub statements_total: u64,
-    /// How many sums and counts hold that the file declared of itself, balances aside.
+    /// How many sums and counts the file declared of itself, balances aside.
     pub controls: u64,
     /// How many lines carry which kind of reference.
     pub references: BTreeMap<TagKind, u64>,
@@ -259,14 +259,13 @@ impl Ledger {
     }
 
     fn control(&mut self, control: &Control) {
+        self.sums.controls = self.sums.controls.saturating_add(1);
         let found = match control.found {
             Found::Is(found) => found,
             Found::Statement(measure) => self.open_all.measure(measure),
             Found::File(measure) => self.of_file(measure, control.currency),
         };
-        if found == control.expected {
-            self.sums.controls = self.sums.controls.saturating_add(1);
-        } else {
+        if found != control.expected {
             self.problem(Problem {
                 line: control.line,
                 field: control.field.clone(),

@@ -487,32 +487,6 @@ fn a_statement_names_its_account_and_its_currency() {
     assert_eq!(said(""), ["Acct/Id"]);
 }
 
-/// Banks count entries, or what they stand for: but where nothing else shows what lacks, a count
-/// must be one of these.
-#[test]
-fn a_count_that_is_the_only_check_must_hold() {
-    let notice = |summary: &str, more: &str| {
-        let text = format!(
-            "<Document><BkToCstmrDbtCdtNtfctn><Ntfctn><Id>1</Id><Acct><Id><IBAN>X</IBAN></Id>\
-             </Acct><TxsSummry>{summary}</TxsSummry>{}{}</Ntfctn></BkToCstmrDbtCdtNtfctn>\
-             </Document>",
-            entry("5", "CRDT", more),
-            entry("2", "DBIT", "<Sts>BOOK</Sts>"),
-        );
-        inspected(text.as_bytes())
-    };
-    let count = |n: u64| format!("<TtlNtries><NbOfNtries>{n}</NbOfNtries></TtlNtries>");
-    let batch = "<NtryDtls><Btch><NbOfTxs>3</NbOfTxs></Btch></NtryDtls>";
-    assert_eq!(notice(&count(2), "").state, State::Ok);
-    refused(&notice(&count(3), ""), "TxsSummry/TtlNtries/NbOfNtries: expected 3, found 2");
-    assert_eq!(notice(&count(4), batch).state, State::Ok, "the payments of batches");
-    refused(&notice(&count(5), batch), "NbOfNtries");
-    let sum = "<TtlCdtNtries><Sum>5</Sum></TtlCdtNtries>";
-    assert_eq!(notice(&format!("{}{sum}", count(3)), "").state, State::Ok, "a sum is there");
-    let credits = "<TtlCdtNtries><NbOfNtries>0</NbOfNtries></TtlCdtNtries>";
-    refused(&notice(credits, ""), "TtlCdtNtries/NbOfNtries");
-}
-
 #[test]
 fn a_status_that_nobody_knows_is_booked_only_where_the_balances_prove_it() {
     let two = [entry("10", "CRDT", "<Sts>RJCT</Sts>"), entry("5", "CRDT", "<Sts>BOOK</Sts>")];
