@@ -366,7 +366,8 @@ impl Roles {
         let (amounts, currencies) = words::amounts(names);
         let whole = proven.or_else(|| only(&stems, amounts));
         let sides = only(&stems, words::DEBIT).zip(only(&stems, words::CREDIT));
-        let sides = sides.or_else(|| words::pair(&stems));
+        // Beside an amount they may be accounts, or counts.
+        let sides = sides.or_else(|| words::pair(&stems).filter(|_| whole.is_none()));
         let (amount, beside) = if sides.is_some() { (None, whole) } else { (whole, None) };
         // Two columns of a kind: which one moved the account is not certain.
         if whole.is_none() && any(words::AMOUNT) || amount.is_some() == sides.is_some() {

@@ -533,6 +533,10 @@ pub fn way_of(kind: &str) -> Option<bool> {
         let mut words = kind.split(|c: char| !c.is_alphanumeric());
         words.any(|word| known.iter().any(|begin| word.starts_with(begin)))
     };
+    // An invoice that came in is paid, and what was undone went the other way.
+    if ["rechnung", "storno", "ruck", "fracht"].iter().any(|own| kind.contains(own)) {
+        return None;
+    }
     // That of a credit says nothing: so a scheme for money either way is called.
     let is_out = has(GOES_OUT) || kind.trim() == "debit transfer";
     match (is_out, has(COMES_IN)) {
@@ -3194,13 +3198,9 @@ const ASKED: &[&str] = &[
     "vorgemerkt",
     "authorization",
     "authorisation",
-    "preauth",
     "autorisation",
     "autorisierung",
     "vorautoris",
-    "préautoris",
-    "preautoris",
-    "preautoriz",
     "autorización",
     "autorização",
     "autorizzazione",
@@ -3213,16 +3213,19 @@ const ASKED: &[&str] = &[
     "reservierung",
     "reservierter",
     "reservierte",
-    "retención",
     "blokad",
     "blokac",
     "blokov",
-    "holds",
-    "hold",
     "foglalás",
     "varaus",
     "katevaraus",
 ];
+
+/// Whether a column of this name may say so. What a budget calls a row says nothing of its booking.
+pub fn may_ask(name: &str) -> bool {
+    let is_budget = matches!(name, "category" | "kategorie");
+    is_kind(name) && !is_budget || name == "vorgang"
+}
 
 /// Whether a field of a row's kind says so.
 pub fn is_asked(kind: &str) -> bool {
@@ -3230,7 +3233,14 @@ pub fn is_asked(kind: &str) -> bool {
         return false;
     }
     let kind = normal(kind);
-    kind.split(' ').any(|word| ASKED.iter().any(|begin| word.starts_with(begin)))
+    // A fee for one was booked, and so is what an authority to debit an account was used for.
+    if ["fee", "prélèvement", "gebühr"].iter().any(|own| kind.contains(own)) {
+        return false;
+    }
+    let is_such = |word: &str| {
+        matches!(word, "hold" | "holds") || ASKED.iter().any(|begin| word.starts_with(begin))
+    };
+    kind.split(' ').any(is_such)
 }
 
 /// How words begin that say of the rows below a title that they were not booked, or not for good;
@@ -3369,14 +3379,106 @@ const TITLED: &[&str] = &[
     "予定",
 ];
 
+/// How words begin that name what a table lists: a title has one of them, or nothing besides.
+const MOVEMENTS: &[&str] = &[
+    "transaction",
+    "transaktion",
+    "transakc",
+    "transazion",
+    "transacc",
+    "transaç",
+    "tranzac",
+    "umsatz",
+    "umsätz",
+    "buchung",
+    "posten",
+    "poster",
+    "posting",
+    "payment",
+    "opération",
+    "operation",
+    "operacion",
+    "operazion",
+    "operacj",
+    "operaç",
+    "mouvement",
+    "movement",
+    "moviment",
+    "movimient",
+    "betalning",
+    "betaling",
+    "zahlung",
+    "belopp",
+    "beløb",
+    "betrag",
+    "beträge",
+    "lançament",
+    "pohyb",
+    "platb",
+    "płatn",
+    "tapahtum",
+    "tétel",
+    "forgalom",
+    "списан",
+    "операци",
+    "платеж",
+    "hareket",
+    "işlem",
+    "makse",
+    "mokėj",
+];
+
+/// Whether a title names what a table lists.
+pub fn titles_movements(title: &str) -> bool {
+    title.len() <= 100 && names_movements(&normal(title))
+}
+
+/// Whether a text says of what a table lists that it lists it.
+fn names_movements(own: &str) -> bool {
+    own.split(' ').any(|word| MOVEMENTS.iter().any(|begin| word.starts_with(begin)))
+        || own.contains("rows")
+}
+
+/// Titles of one word.
+const ALONE: &[&str] = &[
+    "pending",
+    "upcoming",
+    "scheduled",
+    "declined",
+    "holds",
+    "vormerkungen",
+    "vorgemerkt",
+    "reservierungen",
+    "blokady",
+    "foglalások",
+    "pendientes",
+    "oczekujące",
+];
+
+/// What a title says where there are none, or only others.
+const NONE: &[&str] = &[
+    "no", "not", "none", "only", "0", "keine", "kein", "nur", "nicht", "ohne", "aucune", "aucun",
+    "ningún", "ninguna", "sin", "senza", "sans", "without", "geen", "zonder", "inga", "ingen",
+    "utan", "uden", "bez", "brak",
+];
+
+/// Whether words below a title say that nothing stands there.
+pub fn says_none(text: &str) -> bool {
+    let own = normal(text);
+    own.split(' ').any(|word| NONE.contains(&word))
+}
+
 /// What a title says of rows that are not in the file: `Vorgemerkte Umsätze sind nicht enthalten`.
 const LEFT_OUT: &[&str] = &[
+    "ausgeblendet",
+    "hidden",
+    "hors ",
+    "exclu",
+    "esclus",
     "sind nicht",
     "nicht enthalten",
     "not included",
     "not shown",
-    "excluded",
-    "excluding",
     "ne sont pas",
     "non sono",
     "no se incluyen",
@@ -3392,8 +3494,19 @@ pub fn titles_unbooked(title: &str) -> bool {
     if LEFT_OUT.iter().any(|of| own.contains(of)) {
         return false;
     }
+    if TITLED.iter().any(|of| own.contains(of)) {
+        return true;
+    }
+    let mut words = own.split(' ').filter(|word| word.chars().any(char::is_alphanumeric));
+    let is_alone = words.clone().filter(|word| !word.chars().all(char::is_numeric)).count() == 1;
+    if says_none(title) {
+        return false;
+    }
     let begins = |word: &str| TITLES.iter().any(|begin| word.starts_with(begin));
-    is_asked(title) || own.split(' ').any(begins) || TITLED.iter().any(|of| own.contains(of))
+    match is_alone {
+        true => words.any(|word| ALONE.contains(&word)),
+        false => names_movements(&own) && (is_asked(title) || words.any(begins)),
+    }
 }
 
 /// Whether a title says that the rows below it were booked.
@@ -3428,9 +3541,6 @@ const WENT_OUT: &[&str] = &[
     "withdrawals",
     "withdrawal",
     "debits",
-    "purchases",
-    "charges",
-    "expenses",
     "outgoing",
     "ausgaben",
     "ausgänge",
@@ -3442,10 +3552,8 @@ const WENT_OUT: &[&str] = &[
     "retraits",
     "dépenses",
     "prélèvements",
-    "cargos",
     "egresos",
     "retiros",
-    "gastos",
     "salidas",
     "débitos",
     "saídas",
@@ -3471,14 +3579,16 @@ const WENT_OUT: &[&str] = &[
 
 /// Whether a title says that the money of the rows below it went out.
 pub fn titles_what_went_out(title: &str) -> bool {
-    title.len() <= 100 && normal(title).split(' ').any(|word| WENT_OUT.contains(&word))
+    // Of both ways, or with more words, it says nothing of a row.
+    let own = normal(title);
+    let mut words = own.split(' ').filter(|word| word.chars().any(char::is_alphabetic));
+    words.clone().count() <= 2 && words.any(|word| WENT_OUT.contains(&word))
 }
 
 /// Names of the id that a transaction has of its own: a bank writes each once.
 const OWN_IDS: &[&str] = &[
     "transaction id",
     "transactionid",
-    "transaction number",
     "transaktions id",
     "transaktionsid",
     "transferwise id",
@@ -3534,15 +3644,9 @@ pub fn is_original_amount(name: &str) -> bool {
 const BROKEN_OFF: &[&str] = &[
     "truncated",
     "aborted",
-    "only the first",
-    "only the last",
-    "nur die ersten",
-    "nur die letzten",
     "timed out",
-    "timeout",
     "limit reached",
     "limit exceeded",
-    "maximum number of",
     "more rows",
     "more transactions available",
     "abgebrochen",
@@ -3553,15 +3657,23 @@ const BROKEN_OFF: &[&str] = &[
     "afgebroken",
 ];
 
-/// How such a row begins: elsewhere these are words of a bank that excuses itself for what it
-/// never did (`errors and omissions excepted`).
+/// The same where rows or transactions are spoken of: a bank may cut descriptions and days.
+const BROKEN_ROWS: &[&str] = &["only the first", "nur die ersten"];
+
+/// How such a row begins, before a colon: elsewhere these are words of a bank that excuses itself
+/// for what it never did (`errors and omissions excepted`).
 const ERRORS: &[&str] = &["error", "exception", "fehler", "erreur", "fout", "errore", "błąd"];
 
 /// Whether words beside the table say that the file is not whole.
 pub fn says_broken_off(text: &str) -> bool {
     let own = normal(text);
-    let first = own.split(' ').next().unwrap_or_default();
-    ERRORS.contains(&first) || BROKEN_OFF.iter().any(|of| own.contains(of))
+    let is_error = text.split_once(':').is_some_and(|(first, _)| {
+        let first = normal(first);
+        ERRORS.contains(&first.as_str())
+    });
+    let may_be = || ["may ", "können", "description"].iter().all(|word| !own.contains(word));
+    let is_told = |words: &[&str]| words.iter().any(|of| own.contains(of)) && may_be();
+    is_error || is_told(BROKEN_OFF) || (is_told(BROKEN_ROWS) && names_movements(&own))
 }
 
 /// Whether words beside the table are of a balance or a sum, or what is left to spend.

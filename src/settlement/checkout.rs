@@ -430,11 +430,12 @@ impl Report for Actions {
         let gross = nearest(row, AMOUNT, exact, currency)?;
         let minor = self.running.add(row, row.maybe(self.payout), exact, currency)?;
         let (payment, part) = (row.get(self.payment), row.get(self.part));
-        // Fees of a payment may be alike, and its money is not; nor are two of one action.
+        // Fees may be alike, and money is not.
         let action = row.maybe(self.action);
-        if !action.is_empty() {
+        let is_fee = matches!(kind, LineKind::Fee | LineKind::Adjustment);
+        if !action.is_empty() && !is_fee {
             out.extend(self.once.note(row.line, "Action ID", action, &[part, &row.raw()]));
-        } else if !matches!(kind, LineKind::Fee | LineKind::Adjustment) {
+        } else if !is_fee {
             out.extend(self.once.note(row.line, "Payment ID", payment, &[&row.raw()]));
         }
         let (mut entry, mut line) = out.entry(row, minor, currency);
@@ -679,13 +680,9 @@ mod tests {
             (found.state, found.sums.problems_total)
         };
         assert_eq!(of(fee), (State::Ok, 0));
+        assert_eq!(of(&format!("{fee}\n{fee}")).0, State::Ok, "fees of an action may be alike");
         assert_eq!(of(foobar), (State::Ok, 1), "it is told");
-        for row in [
-            ",,,,,USD,99.9",
-            "Total,,,,,USD,99.9",
-            "pay_1,,,,Total,USD,99.9",
-            &format!("{fee}\n{fee}"),
-        ] {
+        for row in [",,,,,USD,99.9", "Total,,,,,USD,99.9", "pay_1,,,,Total,USD,99.9", first] {
             assert_eq!(of(row).0, State::Quarantined, "{row}");
         }
     }

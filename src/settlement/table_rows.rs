@@ -486,6 +486,9 @@ struct Rows {
     total: Option<Problem>,
     /// A title among rows of one currency that says another one, until a row stands below it.
     titled: Option<Problem>,
+    /// Rows that say what all above them come to: how many, and what the last of them says.
+    total_rows: u64,
+    total_said: Vec<Control>,
     /// The first row whose day could be two.
     two_days: Option<Problem>,
     stands: Stands,
@@ -537,7 +540,7 @@ impl Rows {
             ways: named(words::is_kind),
             unsigned: None,
             flags: named(words::is_flag),
-            asks: named(|name| words::is_kind(name) || name == "vorgang"),
+            asks: named(words::may_ask),
             kind_texts: named(words::is_kind_text),
             held_codes: named(words::is_code_of_balance),
             originals: named(words::is_original_amount),
@@ -556,6 +559,8 @@ impl Rows {
             heads: Vec::new(),
             undated: None,
             titled: None,
+            total_rows: 0,
+            total_said: Vec::new(),
             told: 0,
             unbooked: false,
             several: false,
@@ -840,7 +845,7 @@ impl Rows {
             return Ok(true);
         }
         if let Some(text) = self.word_beside(row) {
-            if !self.is_total(row, &text, out) {
+            if !self.is_total(row, &text) {
                 out.push(passed_over(row.line, &text));
             }
             return Ok(true);
@@ -905,7 +910,13 @@ impl Rows {
         let is_bare = |text: &str| {
             let is_of = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '-' | '+' | ' ');
             let has_figure = text.contains(|c: char| c.is_ascii_digit());
-            has_figure && text.chars().all(is_of) && decimal_of(text).is_some() && !is_day(text)
+            // Without a minus it may be a rate, a credit line, a time.
+            let is_out = text.starts_with('-') || text.ends_with('-');
+            has_figure
+                && is_out
+                && text.chars().all(is_of)
+                && decimal_of(text).is_some()
+                && !is_day(text)
         };
         let is_within = |text: &str| {
             text.split_whitespace().any(is_bare) && text.split_whitespace().any(is_day)
@@ -919,9 +930,9 @@ impl Rows {
     }
 
     /// Whether a row that is a sum by the word where its day would stand says what the booked rows
-    /// above it come to, net or on a side: it holds. Not told of rows that were not all booked, or
-    /// of several currencies.
-    fn is_total(&mut self, row: &Row<'_>, text: &str, out: &mut Out) -> bool {
+    /// above it come to, net or on a side: where it is the only one, it holds at the end. Not told
+    /// of rows that were not all booked, or of several currencies.
+    fn is_total(&mut self, row: &Row<'_>, text: &str) -> bool {
         let mut sums = self.side_sums.iter();
         let only = sums.next().filter(|_| sums.next().is_none() && !self.unbooked);
         let Some((of, (debits, credits))) = only.filter(|_| words::is_sum_of_sides(text)) else {
@@ -932,6 +943,7 @@ impl Rows {
         let [first, second] = self.places.amounts();
         let is_signed = first == second;
         let mut is_said = false;
+        let mut said_here = Vec::new();
         for (at, own) in [(first, if is_signed { net } else { *debits }), (second, *credits)] {
             let said = self.read(row, "", row.get(at), *of);
             let Ok(said) = said.map(|minor| i128::from(minor.saturating_abs())) else { continue };
@@ -943,7 +955,7 @@ impl Rows {
                 .chain(is_signed.then_some([*debits, *credits, all]).into_iter().flatten())
                 .any(|own| own.saturating_abs() == said);
             is_said = true;
-            out.push(Control {
+            said_here.push(Control {
                 line: row.line,
                 field: format!("sum of {}", self.name(at)),
                 expected: said,
@@ -951,6 +963,10 @@ impl Rows {
                 currency: Some(*of),
                 severity: Severity::Error,
             });
+        }
+        if is_said {
+            self.total_rows = self.total_rows.saturating_add(1);
+            self.total_said = said_here;
         }
         is_said
     }
@@ -1446,6 +1462,14 @@ impl Rows {
         }
     }
 
+    /// What the only row of a sum among the rows says; of several each may be of a part.
+    fn total_declared(&mut self, out: &mut Out) {
+        let said = std::mem::take(&mut self.total_said);
+        if self.total_rows == 1 {
+            said.into_iter().for_each(|control| out.push(control));
+        }
+    }
+
     /// What is followed over all booked rows.
     fn watched(&mut self, row: &Row<'_>, raw: &str, out: &mut Out) {
         let is_open = row.maybe(self.places.balance).is_empty();
@@ -1514,6 +1538,7 @@ impl Rows {
         }
         self.count_declared(out);
         self.sums_declared(out);
+        self.total_declared(out);
         out.end(StatementEnd { from, to, ..end });
     }
 
@@ -1606,7 +1631,8 @@ impl Rows {
         let sides = [(Declares::In, *credits, "credits"), (Declares::Out, *debits, "debits")];
         for (what, own, side) in sides {
             for Declared { line, value, .. } in self.declared(what) {
-                let decimal = decimal_of(value).unwrap_or(numerals.decimal);
+                // A whole number may be how many there were.
+                let Some(decimal) = decimal_of(value) else { continue };
                 let Ok(said) = (Numerals { decimal, ..numerals }).read(value, *of) else {
                     continue;
                 };
@@ -2480,6 +2506,15 @@ mod tests {
             "Verfügbar: 1.487,50 EUR am 16.10.2026",
             "Errors and omissions excepted",
             "Created 2026-10-17",
+            "Stand: 16.10.2026 14.05 Uhr",
+            "Zinssatz;2,50",
+            "Kreditlinie;5.000,00",
+            "Vorgemerkt;0,00",
+            "USD/EUR;1,0850",
+            "Fehler vorbehalten",
+            "Es werden nur die letzten 90 Tage angezeigt",
+            "Only the first 35 characters of the description are shown",
+            "Descriptions may be truncated",
         ] {
             assert_eq!(state(&format!("{PLAIN}{words}\n")), State::Ok, "{words}");
         }

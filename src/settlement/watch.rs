@@ -27,7 +27,9 @@ impl Titles {
         self.out = words::titles_what_went_out(text).then(|| text.to_owned());
         // What was not booked may have more words below its title.
         let is_kept = self.open.as_ref().is_some_and(|(_, own, _)| words::titles_unbooked(own));
-        if !is_kept || words::titles_booked(text) {
+        let ends = || words::titles_booked(text) || words::says_none(text);
+        let is_another = || words::titles_movements(text) && !words::titles_unbooked(text);
+        if !is_kept || ends() || is_another() {
             self.open = Some((line, text.to_owned(), is_told));
         }
     }
@@ -115,6 +117,11 @@ impl Watch {
     /// An id that stands twice, in rows that say the same.
     pub fn twice(&mut self, row: &Row<'_>, raw: &str) -> Option<Problem> {
         let at = self.ids.iter().copied().find(|at| !row.get(*at).is_empty())?;
+        // Short ones number other things, and words without a figure stand for none.
+        let figures = row.get(at).chars().filter(|c| matches!(c, '1'..='9')).count();
+        if row.get(at).len() < 6 || figures == 0 {
+            return None;
+        }
         let name = self.shown.get(at).map_or("", String::as_str);
         self.once.note(row.line, name, row.get(at), &[raw])
     }
@@ -226,6 +233,34 @@ mod tests {
     }
 
     #[test]
+    fn a_name_and_a_title_that_says_none_leave_the_rows_as_they_are() {
+        for words in [
+            "ACME Holding GmbH",
+            "Future Retail Ltd",
+            "Programmkino e.V.",
+            "Reservation Hotel Krone AG",
+            "Umsätze ohne Vormerkungen",
+            "Nur gebuchte Umsätze, keine vorgemerkten",
+            "Transactions (pending transactions hidden)",
+            "Posted transactions only, no pending",
+            "Mouvements hors opérations à venir",
+            "No pending transactions",
+            "Pending transactions (0)",
+            "Vorgemerkte Umsätze: keine",
+        ] {
+            for text in [
+                format!("{words}\n{HEAD}{FIRST}{LAST}"),
+                format!("{HEAD}{words}\n{FIRST}{LAST}"),
+                format!("{HEAD}{FIRST}{words}\n{LAST}"),
+            ] {
+                assert_eq!(look(&text).state, State::Ok, "{text}");
+            }
+        }
+        let none = format!("{HEAD}Pending transactions\nNone\nAccount activity\n{FIRST}{LAST}");
+        assert_eq!(look(&none).state, State::Ok);
+    }
+
+    #[test]
     fn a_status_that_others_have_is_not_blank() {
         let rows = |last: &str| {
             let rows = "2026-10-01;a;-12.50;EUR;Completed\n2026-10-02;b;1500.00;EUR;Completed\n";
@@ -243,14 +278,20 @@ mod tests {
     fn a_transaction_stands_once() {
         let rows = |name: &str, id: &str, text: &str| {
             look(&format!(
-                "{name};Date;Description;Amount;Currency\nT1;2026-10-01;a;-12.50;EUR\n\
-                 T2;2026-10-02;b;1500.00;EUR\n{id};2026-10-02;{text};1500.00;EUR\n"
+                "{name};Date;Description;Amount;Currency\nTX0001;2026-10-01;a;-12.50;EUR\n\
+                 TX0002;2026-10-02;b;1500.00;EUR\n{id};2026-10-02;{text};1500.00;EUR\n"
             ))
         };
-        assert_eq!(rows("Transaction ID", "T2", "b").state, State::Quarantined);
-        assert_eq!(rows("Transaction ID", "T2", "c").state, State::Ok, "a part of it");
-        assert_eq!(rows("Transaction ID", "T3", "b").state, State::Ok);
-        assert_eq!(rows("Reference", "T2", "b").state, State::Ok, "a payer's may be");
+        assert_eq!(rows("Transaction ID", "TX0002", "b").state, State::Quarantined);
+        assert_eq!(rows("Transaction ID", "TX0002", "c").state, State::Ok, "a part of it");
+        assert_eq!(rows("Transaction ID", "TX0003", "b").state, State::Ok);
+        assert_eq!(rows("Reference", "TX0002", "b").state, State::Ok, "a payer's may be");
+        for none in ["-", "0000000", "NOTPROVIDED", "12"] {
+            let twice = format!("Transaction ID;Date;Description;Amount;Currency\n{none};");
+            let row = "2026-10-02;b;-3.50;EUR\n";
+            let text = format!("{twice}{row}{none};{row}TX0003;2026-10-03;c;9.00;EUR\n");
+            assert_eq!(look(&text).state, State::Ok, "{none}");
+        }
     }
 
     #[test]
