@@ -1019,4 +1019,20 @@ mod tests {
             assert_eq!(tags, wanted, "{code}");
         }
     }
+
+    #[test]
+    fn a_detail_in_another_currency_is_what_was_paid_and_the_entry_what_was_booked() {
+        let entry = "<Ntry><Amt Ccy=\"EUR\">90.00</Amt><CdtDbtInd>CRDT</CdtDbtInd>\
+                     <Sts>BOOK</Sts><NtryDtls><TxDtls><Amt Ccy=\"USD\">100.00</Amt>\
+                     <CdtDbtInd>CRDT</CdtDbtInd></TxDtls></NtryDtls></Ntry>";
+        let text = format!(
+            "<Document xmlns=\"urn:iso:std:iso:20022:tech:xsd:camt.053.001.02\">\
+             <BkToCstmrStmt><Stmt><Id>A</Id>{entry}</Stmt></BkToCstmrStmt></Document>"
+        );
+        let lines = lines(&text);
+        let line = lines.first().unwrap();
+        let gross = line.gross.as_ref().map(|of| (of.minor, of.currency.code()));
+        assert_eq!((line.minor, line.currency.code()), (Some(9000), "EUR"));
+        assert_eq!(gross, Some((10_000, "USD")));
+    }
 }

@@ -217,18 +217,22 @@ impl Details {
 /// One detail is the entry itself: where it has no amount it has the entry's, and where it has the
 /// same amount it went the same way, whatever its own indicator says of the original. Where it has
 /// another, and charges do not tell why, what was booked holds, and no single payment is matched to
-/// it. False: that is to be said.
+/// it. In another currency it is what was paid, and the entry what came of it. False: that is to be
+/// said.
 fn the_only(line: &mut Line, said: &Said<'_>, instructed: bool) -> bool {
     let entry = said.entry;
     let charge = fee_of(line).or_else(|| said.charges.minor());
-    if line.minor.is_some() && line.currency != entry.currency {
-        return true;
-    }
-    let own = line.minor.unwrap_or(entry.minor);
+    let own = SignedMoney { minor: line.minor.unwrap_or(entry.minor), currency: line.currency };
+    let is_other = line.minor.is_some() && line.currency != entry.currency;
     line.minor = Some(entry.minor);
     line.currency = entry.currency;
     line.direction = entry.direction;
     line.kind = kinds::booking(line);
+    if is_other {
+        line.gross = Some(own);
+        return true;
+    }
+    let own = own.minor;
     if own == entry.minor {
         instructed_before_charges(line, charge);
         return true;

@@ -355,6 +355,13 @@ struct Said {
     excused: Option<usize>,
 }
 
+/// A row that says what all above it come to.
+struct TotalRow {
+    controls: Vec<Control>,
+    line: u64,
+    text: String,
+}
+
 /// What a row moved.
 struct Moved {
     of: Currency,
@@ -486,9 +493,9 @@ struct Rows {
     total: Option<Problem>,
     /// A title among rows of one currency that says another one, until a row stands below it.
     titled: Option<Problem>,
-    /// Rows that say what all above them come to: how many, and what the last of them says.
+    /// Rows that say what all above them come to: how many, and what the first of them says.
     total_rows: u64,
-    total_said: Vec<Control>,
+    total_said: Option<TotalRow>,
     /// The first row whose day could be two.
     two_days: Option<Problem>,
     stands: Stands,
@@ -560,7 +567,7 @@ impl Rows {
             undated: None,
             titled: None,
             total_rows: 0,
-            total_said: Vec::new(),
+            total_said: None,
             told: 0,
             unbooked: false,
             several: false,
@@ -930,8 +937,8 @@ impl Rows {
     }
 
     /// Whether a row that is a sum by the word where its day would stand says what the booked rows
-    /// above it come to, net or on a side: where it is the only one, it holds at the end. Not told
-    /// of rows that were not all booked, or of several currencies.
+    /// above it come to, net or on a side: where it is the only one, it holds at the end. Neither
+    /// a further one nor one below rows that were not all booked, or of several currencies.
     fn is_total(&mut self, row: &Row<'_>, text: &str) -> bool {
         let mut sums = self.side_sums.iter();
         let only = sums.next().filter(|_| sums.next().is_none() && !self.unbooked);
@@ -964,11 +971,15 @@ impl Rows {
                 severity: Severity::Error,
             });
         }
-        if is_said {
-            self.total_rows = self.total_rows.saturating_add(1);
-            self.total_said = said_here;
+        if !is_said {
+            return false;
         }
-        is_said
+        self.total_rows = self.total_rows.saturating_add(1);
+        if self.total_rows > 1 {
+            return false;
+        }
+        self.total_said = Some(TotalRow { controls: said_here, line: row.line, text: text.into() });
+        true
     }
 
     /// Whether a row without an amount says nothing but words, where nobody described the file: one
@@ -1462,12 +1473,15 @@ impl Rows {
         }
     }
 
-    /// What the only row of a sum among the rows says; of several each may be of a part.
+    /// What the only row of a sum among the rows says; of several each may be of a part, and all
+    /// are told as passed over.
     fn total_declared(&mut self, out: &mut Out) {
-        let said = std::mem::take(&mut self.total_said);
-        if self.total_rows == 1 {
-            said.into_iter().for_each(|control| out.push(control));
+        let Some(said) = self.total_said.take() else { return };
+        if self.total_rows > 1 {
+            out.push(passed_over(said.line, &said.text));
+            return;
         }
+        said.controls.into_iter().for_each(|control| out.push(control));
     }
 
     /// What is followed over all booked rows.
@@ -2682,5 +2696,20 @@ mod tests {
         assert_eq!(told("Disclaimer:\nDies ist kein Dokument der Bank."), 0);
         assert_eq!(told("Stand: 30.09.2026"), 1);
         assert_eq!(told("Hinweis;zwei Felder"), 1);
+    }
+
+    #[test]
+    fn several_sums_among_the_rows_are_told_as_passed_over_and_one_is_held() {
+        let rows = "Datum;Buchungstext;Betrag;Währung\n01.09.2026;a;-10.00;CHF\n\
+                    01.09.2026;c;30.00;CHF\n";
+        let told = |below: &str| {
+            let found = look(&format!("{rows}{below}"));
+            assert_eq!(found.sums.entries, 2 + u64::from(below.contains(";b;")), "{below}");
+            (found.state, found.sums.problems_total)
+        };
+        assert_eq!(told("Total;;20.00;CHF\n"), (State::Ok, 0));
+        assert_eq!(told("Total;;11.00;CHF\n"), (State::Quarantined, 1));
+        let more = "Total;;20.00;CHF\n02.09.2026;b;5.00;CHF\nTotal;;25.00;CHF\n";
+        assert_eq!(told(more), (State::Ok, 2));
     }
 }
