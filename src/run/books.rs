@@ -1,7 +1,7 @@
 //! What moves during a run: the chain of its journal, what is held back, what is counted.
 //! The only room from which decisions reach the store.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::panic::resume_unwind;
 use std::pin::pin;
 use std::sync::Arc;
@@ -118,6 +118,9 @@ pub struct Books {
     pub closed: bool,
     /// What a dry run would have written or a mode withheld, for the siblings of those rows.
     rehearsed: Rehearsed,
+    /// Of a dry run: rows with an open case of which something new was told, each by its table's
+    /// place and its key.
+    pub rehearsed_cases: HashSet<(Option<usize>, String)>,
     writers: Writers,
 }
 
@@ -150,6 +153,7 @@ impl Books {
             arrivals: BTreeMap::new(),
             closed: false,
             rehearsed: Rehearsed::default(),
+            rehearsed_cases: HashSet::new(),
             writers: Writers { run_id: run_id.to_owned(), known: 0, idle: Vec::new() },
         }
     }

@@ -238,8 +238,9 @@ async fn rehearse_again(
     tell: Tell<'_>,
 ) -> Result<HashSet<RowKey>, RunError> {
     let mut seen = HashSet::new();
-    for (index, ids) in again {
+    for (index, mut ids) in again {
         let Some(table) = scene.tables.get(index) else { continue };
+        ids.retain(|id| !books.rehearsed_cases.contains(&(Some(index), id.clone())));
         let limit = i64::try_from(ids.len()).unwrap_or(i64::MAX);
         let claimed = claim(scene, table, &contradicted(ids), limit).await?;
         seen.extend(claimed.iter().map(|one| one.row.key.clone()));
@@ -401,7 +402,7 @@ pub fn ahead_words(ahead: &Ahead) -> Option<String> {
     Some(format!("{rows} in the future (the newest {newest}): is `time` right?"))
 }
 
-async fn claim(
+pub(super) async fn claim(
     scene: &Scene<'_>,
     table: &SourceTable,
     filter: &ClaimFilter,

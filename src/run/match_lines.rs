@@ -234,7 +234,7 @@ async fn wake(scene: &Scene<'_>, account: &str, named: &Named) -> Result<Again, 
 /// Whether cases of an account may be looked at by what its files tell.
 fn may_look_at_cases(scene: &Scene<'_>, account: &str) -> bool {
     let is_paused = scene.accounts.get(account).is_some_and(|open| open.paused.is_some());
-    !is_paused && !scene.options.dry_run && scene.options.ids.is_none()
+    !is_paused && scene.options.ids.is_none()
 }
 
 /// Looks again at rows with an open case that new lines name: whoever decides it is to see the
@@ -347,9 +347,9 @@ async fn look_again(
             let enrolled = scene.db.enrol(table, &contradicted(ids), now).await;
             enrolled.doing("taking rows whose line was taken out into the work list")?;
         }
+        let rows = rows_of_gone(scene, &gone);
+        people::look_at_cases_of(scene, books, &rows, Reason::ALL, tell).await?;
         if !scene.options.dry_run {
-            let rows = rows_of_gone(scene, &gone);
-            people::look_at_cases_of(scene, books, &rows, Reason::ALL, tell).await?;
             let places: Vec<LinePlace> = gone.iter().map(|line| line.place).collect();
             let noted = scene.db.note_looked_again(scene.run_id, &places).await;
             noted.doing("noting which rows are looked at again")?;

@@ -21,7 +21,7 @@ use crate::run::books::{Books, Tell};
 use crate::run::by_files::ByFiles;
 use crate::run::by_people::{self, Unseen, is_unseen, too_many};
 use crate::run::clock::DatabaseClock;
-use crate::run::drive::{ask, by_account, give_back, without_account};
+use crate::run::drive::{self, ask, by_account, give_back, without_account};
 use crate::run::error::{Doing, RunError};
 use crate::run::events::{Event, Summary};
 use crate::run::finish::finish;
@@ -34,7 +34,7 @@ use crate::run::replay::facts;
 use crate::run::scene::{OpenAccount, Scene, nobody, policy_of, policy_of_row};
 use crate::run::setup::{AccountSetup, RunOptions, Setup};
 use crate::run::shutdown::Stop;
-use crate::run::{LEASE, read_clock, show_life, start_of};
+use crate::run::{read_clock, show_life, start_of};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::effects::map_of;
@@ -354,13 +354,9 @@ async fn claim(
     table: &SourceTable,
     ids: Vec<String>,
 ) -> Result<Vec<Claimed>, RunError> {
-    let now = read_clock(scene.db, scene.options).await.doing("reading the database's clock")?;
-    scene.clock.set(now);
     let limit = i64::try_from(ids.len()).unwrap_or(i64::MAX);
     let filter = ClaimFilter { ids: Some(ids), ..ClaimFilter::default() };
-    let lease_until = later(now, LEASE);
-    let claimed = scene.db.claim_due(scene.run_id, table, &filter, limit, now, lease_until).await;
-    claimed.doing("claiming rows of cases")
+    drive::claim(scene, table, &filter, limit).await
 }
 
 /// Asks about rows of one account, as for any other decision.
@@ -834,9 +830,14 @@ pub(super) async fn look_at_cases(
     scene: &Scene<'_>,
     books: &mut Books,
     table: &SourceTable,
-    keys: Vec<String>,
+    mut keys: Vec<String>,
     tell: Tell<'_>,
 ) -> Result<(), RunError> {
+    if scene.options.dry_run {
+        // Nothing is written that would show what came of it.
+        let index = place_in(scene, table);
+        keys.retain(|key| !books.rehearsed_cases.contains(&(index, key.clone())));
+    }
     if keys.is_empty() {
         return Ok(());
     }
@@ -849,6 +850,11 @@ pub(super) async fn look_at_cases(
         look_at(scene, books, (table, &mapped), open, (some, no_news), tell).await?;
     }
     Ok(())
+}
+
+/// A table's place in the setup.
+fn place_in(scene: &Scene<'_>, table: &SourceTable) -> Option<usize> {
+    scene.tables.iter().position(|one| one.settings.name == table.settings.name)
 }
 
 /// Whether a paid row's case told of what contradicted it, or of what had gone back before the shop
@@ -932,14 +938,18 @@ async fn look_at(
     let now: Instant = scene.clock.now();
     let soon = later(earlier(now, LOOK_EVERY), LOOK_SOON);
     for (keys, at) in [(looked_at, now), (unanswered, soon)] {
-        if !keys.is_empty() {
+        if !keys.is_empty() && !scene.options.dry_run {
             let noted = scene.db.note_looked_at(&table.settings.name, &keys, at).await;
             noted.doing("noting that cases were looked at")?;
         }
     }
     give_back(scene, &left).await?;
-    let is_its = |one: &SourceTable| one.settings.name == table.settings.name;
-    let news = match (open, scene.tables.iter().position(is_its)) {
+    let index = place_in(scene, table);
+    if scene.options.dry_run {
+        let keys = news.iter().map(|row| row.claimed.row.key.id.clone());
+        books.rehearsed_cases.extend(keys.map(|key| (index, key)));
+    }
+    let news = match (open, index) {
         (Some((name, _)), Some(place)) => books.hold.keep_paid(name, place, news),
         (_, _) => news,
     };

@@ -10,10 +10,15 @@ use tieout::sandbox::faults::{Action, FaultRule};
 use tieout::sandbox::seeds::Seed;
 use tieout::sandbox::situations::Situation;
 
+use super::files::{at_bank, bring, camt, credit, with_bank};
 use super::shop::{Engine, Payment, Ran, Shop, on_both_databases};
 use crate::support::raw::Raw;
 
-on_both_databases!(a_rehearsal_writes_nothing_and_foretells_the_run, a_rehearsal_ends_as_the_run);
+on_both_databases!(
+    a_rehearsal_writes_nothing_and_foretells_the_run,
+    a_rehearsal_ends_as_the_run,
+    a_rehearsal_looks_at_the_cases_that_lines_tell_of,
+);
 
 /// A shop with rows in several situations, some known from earlier runs and some new.
 async fn busy(engine: Engine) -> Shop {
@@ -70,6 +75,29 @@ async fn a_rehearsal_ends_as_the_run(engine: Engine) {
     assert_eq!(shop.dump().await, before);
     let ran = shop.run().await.ended(3);
     assert_eq!(transitions(&rehearsed), transitions(&ran));
+    shop.check(false).await;
+}
+
+/// What a person is to decide, and files tell more of since: of the one more is paid than it asks
+/// for, and the other's money comes in two files.
+async fn a_rehearsal_looks_at_the_cases_that_lines_tell_of(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank()).await;
+    shop.insert(&[1, 2, 3].map(|id| at_bank(id, "processing"))).await;
+    let first = [credit(9_000, "pay_1"), credit(9_000, "pay_2"), credit(10_003, "pay_3")];
+    bring(&shop, "first.xml", &camt("camt.053", "S1", &first), 0).await;
+    shop.run().await.ended(0);
+    assert_eq!(shop.open_cases().await, ["1 amount_mismatch", "2 amount_mismatch"]);
+    shop.due_now().await;
+    let second = [credit(10_001, "pay_1"), credit(10_003, "pay_3")];
+    bring(&shop, "second.xml", &camt("camt.053", "S2", &second), 0).await;
+    let before = shop.dump().await;
+    let rehearsed = shop.run_with(&["--dry-run"]).await;
+    assert_eq!(shop.dump().await, before);
+    let ran = shop.run().await;
+    assert_eq!(transitions(&rehearsed), transitions(&ran));
+    assert_eq!(transitions(&ran).len(), 2, "{:?}", transitions(&ran));
+    let again = shop.run_with(&["--dry-run"]).await;
+    assert_eq!(transitions(&again), transitions(&shop.run().await), "it is told once");
     shop.check(false).await;
 }
 

@@ -308,7 +308,10 @@ async fn a_case_is_decided_again_without_what_a_correction_took_out(engine: Engi
     let said = shop.texts(said).await.remove(0);
     assert!(said.contains("a correction took line F2:1 out since"), "{said}");
     shop.tieout(&["resume", "bank"]).await.ended(0);
+    let rehearsed = shop.run_with(&["--dry-run"]).await;
     let ran = shop.run().await;
+    assert_eq!(rehearsed.verdict(2), "succeeded settled");
+    assert_eq!(rehearsed.verdicts(), ran.verdicts());
     assert_eq!(ran.verdict(2), "succeeded settled");
     // Nothing is there of the third, and nothing proves it absent: a person has it as before.
     assert_eq!(shop.open_cases().await, ["3 amount_mismatch"]);
