@@ -140,6 +140,8 @@ struct RunEnd<'a> {
     lines: Option<&'a LinesNote>,
     #[serde(skip_serializing_if = "Option::is_none")]
     compared: Option<&'a std::collections::BTreeMap<&'static str, u64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payouts: Option<&'a std::collections::BTreeMap<&'static str, u64>>,
     report: Option<String>,
     audit_head: Option<&'a str>,
 }
@@ -317,6 +319,7 @@ fn ended(summary: &Summary) -> Vec<String> {
         approvals_refused: Some(summary.approvals_refused).filter(|refused| *refused > 0),
         lines: Some(&summary.lines).filter(|lines| lines.looked_at > 0),
         compared: Some(&summary.compared).filter(|compared| !compared.is_empty()),
+        payouts: Some(&summary.payouts).filter(|payouts| !payouts.is_empty()),
         report: summary.report.as_ref().map(|dir| dir.display().to_string()),
         audit_head: summary.audit_head.as_deref(),
     };

@@ -439,16 +439,18 @@ fn of_lines(lines: &LinesNote) -> Option<String> {
     Some(format!("lines    {}", words.join(" · ")))
 }
 
-/// A window compared whole, where one was.
-fn compared(summary: &Summary) -> Option<String> {
-    let all = summary.compared.values().fold(0_u64, |sum, more| sum.saturating_add(*more));
-    if all == 0 {
-        return None;
-    }
-    let word =
-        |(bucket, times): (&&str, &u64)| format!("{} {}", count(*times), bucket.replace('_', " "));
-    let words: Vec<String> = summary.compared.iter().map(word).collect();
-    Some(format!("compared {}: {}", count(all), words.join(" · ")))
+/// A window compared whole, where one was, and its payouts.
+fn compared(summary: &Summary) -> Vec<String> {
+    let told = [("compared", &summary.compared), ("payouts ", &summary.payouts)];
+    let told = told.into_iter().filter(|(_, counts)| !counts.is_empty());
+    let line = |(what, counts): (&str, &BTreeMap<&'static str, u64>)| {
+        let all = counts.values().fold(0_u64, |sum, more| sum.saturating_add(*more));
+        let word =
+            |(word, times): (&&str, &u64)| format!("{} {}", count(*times), word.replace('_', " "));
+        let words: Vec<String> = counts.iter().map(word).collect();
+        format!("{what} {}: {}", count(all), words.join(" · "))
+    };
+    told.map(line).collect()
 }
 
 /// The last lines: cases, report, exit.
@@ -730,6 +732,7 @@ mod tests {
             watched: Vec::new(),
             waiting: None,
             compared: BTreeMap::new(),
+            payouts: BTreeMap::new(),
             lines: LinesNote::default(),
             decided: 1_284,
             by_account: BTreeMap::new(),

@@ -83,6 +83,8 @@ pub struct Built {
     pub escaped_cells: u64,
     /// Whether an older report of the run stood there.
     pub replaced: bool,
+    /// How many payouts stand in each state.
+    pub payouts: BTreeMap<&'static str, u64>,
 }
 
 /// The files written so far.
@@ -130,8 +132,8 @@ pub async fn build<S: Source>(
     written.take(file)?;
     totals.take_in(sums);
     let (ties, files) = shelf.write_inputs(&mut totals, &mut written).await?;
-    shelf.write_payouts((&booked, &named), &files, &mut written).await?;
-    shelf.write_compared(&mut written).await?;
+    let window = shelf.write_compared(&mut written).await?;
+    let payouts = shelf.write_payouts((&booked, &named, &window), &files, &mut written).await?;
     for (sheet, lines) in
         [(&SUMMARY, totals.summary(&tie, &facts)), (&BRIDGE, totals.bridge(&tie, &facts))]
     {
@@ -163,6 +165,7 @@ pub async fn build<S: Source>(
         audit_head: facts.run.close_hash.clone(),
         escaped_cells: written.escaped_cells,
         replaced,
+        payouts,
     })
 }
 
@@ -401,14 +404,22 @@ impl<S: Source> Shelf<'_, S> {
         found.map_err(ReportError::store(run_id))
     }
 
-    /// The payouts of the run's files, those that it matched a booking of, and those that a line
-    /// of its bank's names otherwise.
+    /// The payouts of the run's files, those that it matched a booking of, those that a line of
+    /// its bank's names otherwise, and those of a window that it compared whole; how many stand in
+    /// each state.
     async fn write_payouts(
         &self,
-        (booked, named): (&Booked, &BTreeSet<PayoutKey>),
+        (booked, named, window): (&Booked, &BTreeSet<PayoutKey>, &BTreeSet<PayoutKey>),
         files: &BTreeSet<i64>,
         written: &mut Written,
-    ) -> Result<(), ReportError> {
+    ) -> Result<BTreeMap<&'static str, u64>, ReportError> {
+        let mut states = BTreeMap::new();
+        let mut put = |csv: &mut CsvFile, (state, cells): (&'static str, Vec<Cell>)| {
+            let count: &mut u64 = states.entry(state).or_default();
+            *count = count.saturating_add(1);
+            csv.write(&cells)
+        };
+        let by_any = !window.is_empty();
         let failed = || ReportError::store(&self.facts.run.id);
         let mut csv = CsvFile::create(self.folder, &PAYOUTS, self.options.dialect)?;
         let until = self.facts.ended_at;
@@ -425,7 +436,7 @@ impl<S: Source> Shelf<'_, S> {
             for payout in found {
                 if seen.insert(payout.key.clone()) {
                     let bank = of_run.get(&payout.key).map(|(_, line)| *line);
-                    csv.write(&self.payout(&payout, bank).await?)?;
+                    put(&mut csv, self.payout(&payout, bank, by_any).await?)?;
                 }
             }
         }
@@ -433,32 +444,45 @@ impl<S: Source> Shelf<'_, S> {
             if seen.contains(&payout.key) {
                 continue;
             }
-            csv.write(&self.payout(payout, Some(*line)).await?)?;
+            put(&mut csv, self.payout(payout, Some(*line), by_any).await?)?;
             seen.insert(payout.key.clone());
         }
-        for key in named.iter().filter(|key| !seen.contains(*key)) {
-            if let Some(payout) = self.source.payout(key, until).await.map_err(failed())? {
-                csv.write(&self.payout(&payout, None).await?)?;
+        for key in named.iter().chain(window) {
+            if seen.contains(key) {
+                continue;
             }
+            let found = self.source.payout(key, until).await.map_err(failed())?;
+            let Some(payout) = found.filter(|payout| seen.insert(payout.key.clone())) else {
+                continue;
+            };
+            put(&mut csv, self.payout(&payout, None, by_any).await?)?;
         }
-        written.take(csv)
+        written.take(csv)?;
+        Ok(states)
     }
 
     /// A payout with the bank's line that this run matched; or with the one that names it and is
-    /// not its booking, where there is one and no run matched another, or that took it back.
+    /// not its booking, where there is one and no run matched another, or that took it back. `by_any`:
+    /// what any run matched is told as this one's.
     async fn payout(
         &self,
         payout: &Payout,
         bank: Option<&StoredLine>,
-    ) -> Result<Vec<Cell>, ReportError> {
+        by_any: bool,
+    ) -> Result<(&'static str, Vec<Cell>), ReportError> {
         let until = self.facts.ended_at;
         let found = self.source.payout_bookings(&payout.key, until).await;
         let found = found.map_err(ReportError::store(&self.facts.run.id))?;
+        let bank = bank.or_else(|| payouts::booked(payout, &found, until).filter(|_| by_any));
         Ok(payouts::cells(payout, bank, payouts::beside(payout, &found, until), self.facts))
     }
 
-    /// A window compared whole; no line where none was.
-    async fn write_compared(&self, written: &mut Written) -> Result<(), ReportError> {
+    /// A window compared whole; no line where none was. The payouts that its lines are of.
+    async fn write_compared(
+        &self,
+        written: &mut Written,
+    ) -> Result<BTreeSet<PayoutKey>, ReportError> {
+        let mut payouts = BTreeSet::new();
         let mut file = CsvFile::create(self.folder, &COMPARED, self.options.dialect)?;
         let mut after = 0;
         loop {
@@ -470,8 +494,14 @@ impl<S: Source> Shelf<'_, S> {
             for one in &page {
                 file.write(&compared::cells(one, self.facts))?;
             }
+            let places: Vec<LinePlace> = page.iter().filter_map(|one| one.line).collect();
+            if !places.is_empty() {
+                let found = self.source.payouts_at(&places, self.facts.ended_at).await;
+                payouts.extend(found.map_err(ReportError::store(run_id))?);
+            }
         }
-        written.take(file)
+        written.take(file)?;
+        Ok(payouts)
     }
 
     /// What was asked of accounts, then each file; returns how the files' lines tie out.

@@ -10,18 +10,29 @@ use crate::report::lines::{self, signed};
 use crate::store::files::{LineOfRun, StoredLine};
 use crate::store::payouts::{Booking, Payout, PayoutKey, TABLE};
 
+/// The first of the bank's lines that were matched to the payout by then.
+pub fn booked<'a>(payout: &Payout, found: &'a [Booking], until: Instant) -> Option<&'a StoredLine> {
+    let mut own = found.iter().filter(|one| is_matched(one, until) && is_own(payout, one));
+    own.next().map(|one| &one.line)
+}
+
+fn is_matched(one: &Booking, until: Instant) -> bool {
+    one.matched_at.is_some_and(|at| at <= until)
+}
+
+fn is_own(payout: &Payout, one: &Booking) -> bool {
+    let row = one.line.row.as_ref().filter(|(table, _)| table == TABLE);
+    let key = row.and_then(|(_, key)| PayoutKey::parse(key));
+    let own = &payout.key;
+    key.is_some_and(|key| key.payout == own.payout && key.currency == own.currency)
+}
+
 /// The first of the bank's lines that name a payout and that no run had matched by then, where they
 /// are not its one booking. Where the payout was booked, what the bank took back of it, or booked
 /// once more; under its id in another currency it is another payout.
 pub fn beside<'a>(payout: &Payout, found: &'a [Booking], until: Instant) -> Option<&'a StoredLine> {
-    let is_matched = |one: &Booking| one.matched_at.is_some_and(|at| at <= until);
-    let is_own = |one: &Booking| {
-        let row = one.line.row.as_ref().filter(|(table, _)| table == TABLE);
-        let key = row.and_then(|(_, key)| PayoutKey::parse(key));
-        let own = &payout.key;
-        key.is_some_and(|key| key.payout == own.payout && key.currency == own.currency)
-    };
-    let mut own = found.iter().filter(|one| is_matched(one) && is_own(one)).peekable();
+    let is_matched = |one: &Booking| is_matched(one, until);
+    let mut own = found.iter().filter(|one| is_matched(one) && is_own(payout, one)).peekable();
     if let Some(first) = own.peek().copied() {
         // What it is made of changed since.
         if is_otherwise(payout, own.map(|one| &one.line)) {
@@ -64,14 +75,14 @@ pub fn names_of(own: &LineOfRun) -> Vec<String> {
     own.chain(&line.further).chain(refs).cloned().collect()
 }
 
-/// A line of the file; `bank`: the booking that this run matched; `beside`: a line of the bank's
-/// that names the payout and is not its booking.
+/// The payout's state and its line of the file; `bank`: the booking that was matched; `beside`: a
+/// line of the bank's that names the payout and is not its booking.
 pub fn cells(
     payout: &Payout,
     bank: Option<&StoredLine>,
     beside: Option<&StoredLine>,
     facts: &Facts,
-) -> Vec<Cell> {
+) -> (&'static str, Vec<Cell>) {
     let code = &payout.key.currency;
     let net = payout.net();
     let state = match (bank, beside, payout.adds_up()) {
@@ -117,5 +128,5 @@ pub fn cells(
         Cell::word(state),
         Cell::word(&format!("F{}", payout.key.file)),
     ]);
-    cells
+    (state, cells)
 }

@@ -3,6 +3,8 @@
 //! Every driver is one. A test can be one too, so that files, order and sums are tried on plain
 //! vectors. It reads only: a report never writes to the database.
 
+use std::collections::BTreeSet;
+
 use crate::model::time::Instant;
 use crate::store::compare::{CompareDriver, Compared};
 use crate::store::driver::{CaseFilter, Driver};
@@ -66,6 +68,13 @@ pub trait Source {
         texts: &[String],
         until: Instant,
     ) -> Result<Vec<NamedPayout>, StoreError>;
+
+    /// The payouts that these lines are parts of, or were bookings of by then.
+    async fn payouts_at(
+        &self,
+        places: &[LinePlace],
+        until: Instant,
+    ) -> Result<BTreeSet<PayoutKey>, StoreError>;
 
     /// The payouts that a file tells of, by then.
     async fn payouts_of_file(&self, file: i64, until: Instant) -> Result<Vec<Payout>, StoreError>;
@@ -156,6 +165,14 @@ impl<D: Driver + FileDriver + CompareDriver + PayoutDriver> Source for D {
         until: Instant,
     ) -> Result<Vec<NamedPayout>, StoreError> {
         PayoutDriver::payouts_named(self, texts, Some(until)).await
+    }
+
+    async fn payouts_at(
+        &self,
+        places: &[LinePlace],
+        until: Instant,
+    ) -> Result<BTreeSet<PayoutKey>, StoreError> {
+        PayoutDriver::payouts_at(self, places, until).await
     }
 
     async fn payouts_of_file(&self, file: i64, until: Instant) -> Result<Vec<Payout>, StoreError> {

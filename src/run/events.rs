@@ -148,6 +148,8 @@ pub struct Summary {
     pub waiting: Option<Waiting>,
     /// A window compared whole: how many rows, objects and lines stand where.
     pub compared: BTreeMap<&'static str, u64>,
+    /// Of its payouts, how many stand in each state.
+    pub payouts: BTreeMap<&'static str, u64>,
     /// What open lines of settlement files came to.
     pub lines: LinesNote,
     /// Rows decided: not those that were given back, as their account was paused meanwhile.

@@ -1,5 +1,7 @@
 //! The end of a run: the held hand-backs, the tie-out from the database, the close, the report.
 
+use std::collections::BTreeMap;
+
 use crate::decide::compare::Bucket;
 use crate::exit::Exit;
 use crate::model::reason::Reason;
@@ -80,6 +82,9 @@ pub async fn finish(
                     summary.untied = built.untied;
                 }
                 summary.report = Some(built.dir);
+                if !summary.compared.is_empty() {
+                    summary.payouts = built.payouts;
+                }
             }
             Err(error) => without_report(&mut summary, error, tell),
         }
@@ -193,6 +198,7 @@ fn summary(
         watched: books.counted.watched.values().cloned().collect(),
         waiting: None,
         compared: books.compared.clone(),
+        payouts: BTreeMap::new(),
         lines: books.lines,
         decided: books.counted.rows(),
         by_account: books.counted.decided.clone(),

@@ -1,6 +1,6 @@
 //! One store, whichever database it is.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use chrono::{NaiveDate, TimeDelta};
@@ -367,6 +367,7 @@ delegate! { PeopleDriver:
 delegate! { PayoutDriver:
     payouts_named(texts: &[String], until: Option<Instant>) -> Vec<NamedPayout>;
     payout(key: &PayoutKey, until: Option<Instant>) -> Option<Payout>;
+    payouts_at(places: &[LinePlace], until: Instant) -> BTreeSet<PayoutKey>;
     payouts_of_file(file: i64, until: Option<Instant>) -> Vec<Payout>;
     payout_bookings(payout: &PayoutKey, until: Option<Instant>) -> Vec<Booking>;
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
-use crate::store::files::{StoredLine, booked_minor};
+use crate::store::files::{LinePlace, StoredLine, booked_minor};
 
 /// What stands for a mapped table where a line is a payout's.
 pub const TABLE: &str = "tieout_payouts";
@@ -61,6 +61,14 @@ pub trait PayoutDriver {
         key: &PayoutKey,
         until: Option<Instant>,
     ) -> Result<Option<Payout>, StoreError>;
+
+    /// The payouts that these lines are parts of, or were bookings of by then; a payout may be
+    /// there under several of its files.
+    async fn payouts_at(
+        &self,
+        places: &[LinePlace],
+        until: Instant,
+    ) -> Result<BTreeSet<PayoutKey>, StoreError>;
 
     /// The payouts that a file tells of, by id and currency; none of those that it only tells
     /// again.
@@ -423,6 +431,26 @@ pub(in crate::store) fn stood_sql(until: &str) -> String {
         released("f.id"),
         released("o.rival_file")
     )
+}
+
+/// The columns of a line `l` by which it is a payout's part, and then the key of one that it was
+/// the booking of by then.
+pub(in crate::store) fn of_payout(until: &str) -> String {
+    format!(
+        "l.account, l.batch, l.currency, l.file_id, case when l.table_name = '{TABLE}' \
+         and l.matched_at <= {until} then l.key end"
+    )
+}
+
+/// Of the columns of [`of_payout`].
+pub(in crate::store) fn key_of(
+    account: String,
+    batch: Option<String>,
+    (currency, file): (String, i64),
+    booking: Option<String>,
+) -> Option<PayoutKey> {
+    let part = batch.map(|payout| PayoutKey { account, payout, currency, file });
+    booking.as_deref().and_then(PayoutKey::parse).or(part)
 }
 
 /// The sums in SQL, in the order of [`Sums`], of lines `l` of files `f`. An amount that a fee was

@@ -54,7 +54,7 @@ mod transactions;
 mod wake;
 mod watch;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use chrono::{NaiveDate, TimeDelta};
@@ -991,6 +991,14 @@ impl PayoutDriver for PgStore {
         until: Option<Instant>,
     ) -> Result<Option<Payout>, StoreError> {
         payouts::one(self.pool().await, key, until).await
+    }
+
+    async fn payouts_at(
+        &self,
+        places: &[LinePlace],
+        until: Instant,
+    ) -> Result<BTreeSet<PayoutKey>, StoreError> {
+        payouts::at(self.pool().await, places, until).await
     }
 
     async fn payouts_of_file(

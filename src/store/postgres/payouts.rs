@@ -1,13 +1,15 @@
 //! Payouts, added up from the lines of the files that tell of them.
 
+use std::collections::BTreeSet;
+
 use sqlx::postgres::{PgConnection, PgPool, PgRow};
 
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
-use crate::store::files::LINE;
+use crate::store::files::{LINE, LinePlace};
 use crate::store::payouts::{
-    BANKS, BY_NAME, Booking, NamedPayout, Payout, PayoutKey, Sought, Sums, TABLE, Told, names_of,
-    one_each, says_which, stood_sql, sums_sql,
+    BANKS, BY_NAME, Booking, NamedPayout, Payout, PayoutKey, Sought, Sums, TABLE, Told, key_of,
+    names_of, of_payout, one_each, says_which, stood_sql, sums_sql,
 };
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::lines::line_of;
@@ -117,6 +119,32 @@ pub(super) async fn of_file(
     ));
     let asked = sql.fetch_each(&mut connection, READING, asked_of).await?;
     told(&mut connection, file, asked, until).await
+}
+
+/// The payouts that lines at these places are parts or bookings of.
+pub(super) async fn at(
+    pool: &PgPool,
+    places: &[LinePlace],
+    until: Instant,
+) -> Result<BTreeSet<PayoutKey>, StoreError> {
+    let mut connection = pool.acquire().await.map_err(failed(READING))?;
+    let mut sql = Sql::default();
+    let files: Vec<i64> = places.iter().map(|place| place.file).collect();
+    let positions: Vec<i64> = places.iter().map(|place| place.position).collect();
+    let (files, positions, at) = (sql.bind(files), sql.bind(positions), sql.bind(until));
+    sql.push(&format!(
+        "select distinct {} from unnest({files}::bigint[], {positions}::bigint[]) \
+         as k(file_id, position) cross join lateral (select l.* from tieout_lines l \
+         where l.file_id = k.file_id and l.position = k.position offset 0) l \
+         where l.status = 'booked' and (l.batch is not null or l.table_name = '{TABLE}')",
+        of_payout(&at.to_string())
+    ));
+    let found = sql.fetch_each(&mut connection, READING, |row| {
+        let cells = Cells::new(row, READING);
+        let own = (cells.text(2)?, cells.big(3)?);
+        Ok(key_of(cells.text(0)?, cells.maybe_text(1)?, own, cells.maybe_text(4)?))
+    });
+    Ok(found.await?.into_iter().flatten().collect())
 }
 
 /// A payout's id, its currency and its account at the PSP.

@@ -43,7 +43,7 @@ mod wake;
 mod watch;
 mod write;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -1433,6 +1433,14 @@ impl PayoutDriver for SqliteStore {
         until: Option<Instant>,
     ) -> Result<Option<Payout>, StoreError> {
         payouts::one(&mut *self.read(payouts::READING).await?, key, until).await
+    }
+
+    async fn payouts_at(
+        &self,
+        places: &[LinePlace],
+        until: Instant,
+    ) -> Result<BTreeSet<PayoutKey>, StoreError> {
+        payouts::at(&mut *self.read(payouts::READING).await?, places, until).await
     }
 
     async fn payouts_of_file(

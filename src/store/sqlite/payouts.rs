@@ -1,13 +1,15 @@
 //! Payouts, added up from the lines of the files that tell of them.
 
+use std::collections::BTreeSet;
+
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
 use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
-use crate::store::files::LINE;
+use crate::store::files::{LINE, LinePlace};
 use crate::store::payouts::{
-    BANKS, BY_NAME, Booking, NamedPayout, Payout, PayoutKey, Sought, Sums, TABLE, Told, names_of,
-    one_each, says_which, stood_sql, sums_sql,
+    BANKS, BY_NAME, Booking, NamedPayout, Payout, PayoutKey, Sought, Sums, TABLE, Told, key_of,
+    names_of, of_payout, one_each, says_which, stood_sql, sums_sql,
 };
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::lines::line_of;
@@ -105,6 +107,29 @@ pub(super) async fn of_file(
     let query = rendered(&sql).bind(file).bind(until.map(to_text));
     let asked = fetch_each(connection, READING, query, asked_of).await?;
     told(connection, file, asked, until).await
+}
+
+/// The payouts that lines at these places, file by position as a JSON array, are parts or bookings
+/// of.
+pub(super) async fn at(
+    connection: &mut SqliteConnection,
+    places: &[LinePlace],
+    until: Instant,
+) -> Result<BTreeSet<PayoutKey>, StoreError> {
+    let places: Vec<[i64; 2]> = places.iter().map(|place| [place.file, place.position]).collect();
+    let sql = format!(
+        "select distinct {} from json_each(?1) k \
+         cross join tieout_lines l on l.file_id = k.value ->> 0 and l.position = k.value ->> 1 \
+         where l.status = 'booked' and (l.batch is not null or l.table_name = '{TABLE}')",
+        of_payout("?2")
+    );
+    let query = rendered(&sql).bind(serde_json::json!(places).to_string()).bind(to_text(until));
+    let found = fetch_each(connection, READING, query, |row| {
+        let cells = Cells::new(row, READING);
+        let own = (cells.text(2)?, cells.int(3)?);
+        Ok(key_of(cells.text(0)?, cells.opt_text(1)?, own, cells.opt_text(4)?))
+    });
+    Ok(found.await?.into_iter().flatten().collect())
 }
 
 /// A payout's id, its currency and its account at the PSP.

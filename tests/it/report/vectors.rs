@@ -1,7 +1,7 @@
 //! Vectors in place of a database, and a run that left one of everything.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use tieout::decide::decision::Asked;
@@ -336,6 +336,17 @@ impl Source for Vectors {
             key: payout.key.clone(),
         };
         Ok(own.map(named).collect())
+    }
+
+    async fn payouts_at(
+        &self,
+        places: &[LinePlace],
+        _until: Instant,
+    ) -> Result<BTreeSet<PayoutKey>, StoreError> {
+        self.call("payouts_at")?;
+        let files: BTreeSet<i64> = places.iter().map(|place| place.file).collect();
+        let own = self.payouts.iter().filter(|payout| files.contains(&payout.key.file));
+        Ok(own.map(|payout| payout.key.clone()).collect())
     }
 
     async fn payouts_of_file(&self, file: i64, _until: Instant) -> Result<Vec<Payout>, StoreError> {

@@ -11,6 +11,7 @@ use crate::support::events;
 
 on_both_databases!(
     a_payout_is_explained_to_the_cent_and_booked_once,
+    a_window_that_is_compared_whole_explains_its_payouts,
     a_payout_that_changes_after_its_booking_differs,
     kinds_of_reports_that_tell_a_transaction_otherwise_are_for_a_person,
     what_is_ambiguous_or_differs_is_nobodys,
@@ -148,6 +149,47 @@ async fn a_payout_is_explained_to_the_cent_and_booked_once(engine: Engine) {
     shop.tieout(&["report", "build", &run_id]).await.ended(0);
     assert_eq!(std::fs::read(report.join("payouts.csv")).unwrap(), before);
     shop.check(false).await;
+}
+
+/// Whatever run read or matched them: one that the bank booked, one that it did not, and one that it
+/// booked a cent short. One that no line of the window is of stands in its own window.
+async fn a_window_that_is_compared_whole_explains_its_payouts(engine: Engine) {
+    let shop = shop_with_cards_and_bank(engine).await;
+    bring_cards(&shop, "one.csv", &of_everything()).await;
+    for (n, (net, day)) in [("30.00", "17"), ("40.00", "17"), ("50.00", "12")].iter().enumerate() {
+        let (payout, out) = (format!("po_{}", n + 2), format!("-{net}"));
+        let text = stripe(&[
+            ("charge", "ch_1", net, "0.00", net, &payout),
+            ("payout", &payout, &out, "0.00", &out, &payout),
+        ]);
+        bring_cards(&shop, &format!("{n}.csv"), &text.replace("2026-11-17", day_of(day))).await;
+    }
+    bring(&shop, "a.xml", &camt("camt.053", "S1", &[credit(5_081, "po_1")]), 0).await;
+    shop.run().await;
+    bring(&shop, "b.xml", &camt("camt.053", "S2", &[credit(3_999, "po_3")]), 0).await;
+    shop.run().await;
+    let window = ["--all", "--from", "2026-11-16", "--to", "2026-11-18"];
+    let unbooked = |name: &str, net: &str| {
+        format!("{name} EUR 1 {net} 0.00 0.00 0.00 0.00 {net} {net} 0.00 - - unbooked")
+    };
+    for _again in 0..2 {
+        let ran = shop.run_with(&window).await;
+        let differs = "po_3 EUR 1 40.00 0.00 0.00 0.00 0.00 40.00 40.00 0.00 bank 39.99 differs";
+        let all = [EXPLAINED.to_owned(), unbooked("po_2", "30.00"), differs.to_owned()];
+        assert_eq!(payouts(&dir(&shop, &ran)), all);
+        let counts = serde_json::json!({"differs": 1, "explained": 1, "unbooked": 1});
+        assert_eq!(ran.of_type("run_end")[0]["payouts"], counts);
+    }
+    let older = shop.run_with(&["--all", "--from", "2026-11-11", "--to", "2026-11-13"]).await;
+    assert_eq!(payouts(&dir(&shop, &older)), [unbooked("po_4", "50.00")]);
+    let text = shop.tieout(&[&["run", "-v"], &window[..]].concat()).await;
+    let line = "payouts  3: 1 differs · 1 explained · 1 unbooked";
+    assert!(text.stdout.contains(line), "{} {}", text.stdout, text.stderr);
+    shop.check(false).await;
+}
+
+fn day_of(day: &str) -> &'static str {
+    if day == "12" { "2026-11-12" } else { "2026-11-17" }
 }
 
 /// What it is made of grew since: the bank booked another sum.
