@@ -19,6 +19,7 @@ use crate::exit::Exit;
 use crate::model::card::masked;
 use crate::model::evidence::{Answer, PspObject};
 use crate::model::money::{Currency, Money};
+use crate::model::reason::Reason;
 use crate::model::settlement::{EntryStatus, LineKind, SettledLine};
 use crate::model::time::{Instant, earlier, later};
 use crate::model::transaction::{AccountRef, Kind, RowKey, Transaction};
@@ -30,7 +31,7 @@ use crate::report::sorter::{BUDGET, Sorted, Sorter, tuple_key};
 use crate::run::books::{Books, Tell};
 use crate::run::by_files::{Shelf, less_if_ahead};
 use crate::run::error::{Doing, RunError};
-use crate::run::match_lines::{may_refund, owners};
+use crate::run::match_lines::{Twin, may_refund, owners, told_besides};
 use crate::run::scene::{OpenAccount, Scene};
 use crate::run::setup::{On, Window};
 use crate::store::batches::TABLE as BATCHES;
@@ -188,6 +189,19 @@ impl Gone {
             gone.is_lost |= Back::of_object(object).contradicts(object.captured);
         }
         gone
+    }
+
+    /// What the PSP took of it in another way, and a run called returned.
+    fn add_adjusted(&mut self, lines: &[&StoredLine]) {
+        let is_taken = |line: &&&StoredLine| {
+            let reason = line.reason.as_deref();
+            line.kind == LineKind::Adjustment && reason == Some(Reason::Returned.as_str())
+        };
+        for line in lines.iter().filter(is_taken) {
+            let money = line.gross.or(line.amount).map(|money| format!(" {money}"));
+            self.words.push(format!("adjusted by{}", money.unwrap_or_default()));
+            self.is_lost = true;
+        }
     }
 
     /// Of what the PSP lists; `has_refunds`: each refund is held against rows of its own.
@@ -399,9 +413,15 @@ impl Comparison<'_> {
             [] => Owners::new(),
             some => Box::pin(owners(self.scene, account, some)).await?,
         };
+        let alone: Vec<Twin<'_>> =
+            open.iter().filter(|line| !owned.contains_key(&line.place)).map(Twin::from).collect();
+        let besides = told_besides(self.scene, account, &alone).await?;
         for line in lines {
             let mut told = told(line);
             told.has_row |= owned.contains_key(&line.place);
+            if let Some(other) = besides.get(&line.place) {
+                told.books = Some(format!("what line F{other} tells, by another report"));
+            }
             let name = place_name(line.place);
             let party = Party::Line(Box::new(told));
             push(&mut self.by_place, self.folder, &[name.as_str()], &party)?;
@@ -481,6 +501,7 @@ impl Comparison<'_> {
             let told_of = objects(&said, row.kind, row.tag.usable());
             files = Book::of_objects(&told_of);
             back = Gone::of_files(&told_of);
+            back.add_adjusted(&own);
             lines = own.iter().filter(|line| is_money(line)).map(|line| told(line)).collect();
         }
         for line in &lines {

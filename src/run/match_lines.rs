@@ -780,14 +780,52 @@ async fn leave_told(
     account: &str,
     alone: &mut Vec<(&OpenLine, Reason)>,
 ) -> Result<(), RunError> {
-    let transaction_of = |line: &OpenLine, reason: Reason| {
-        let is_psps = !matches!(line.kind, LineKind::Movement | LineKind::Return);
-        transaction(&line.refs).filter(|_| is_psps && reason == Reason::Orphan).map(str::to_owned)
+    let orphans = alone.iter().filter(|(_, reason)| *reason == Reason::Orphan);
+    let orphans: Vec<Twin<'_>> = orphans.map(|(line, _)| Twin::from(*line)).collect();
+    let told = told_besides(scene, account, &orphans).await?;
+    alone.retain(|(line, reason)| *reason != Reason::Orphan || !told.contains_key(&line.place));
+    Ok(())
+}
+
+/// A line that no row has, as another report of the PSP may tell it.
+pub(super) struct Twin<'l> {
+    place: LinePlace,
+    kind: LineKind,
+    direction: Direction,
+    amount: Option<Money>,
+    refs: &'l [Tag],
+    names: Names<'l>,
+}
+
+impl<'l> From<&'l OpenLine> for Twin<'l> {
+    fn from(line: &'l OpenLine) -> Self {
+        let OpenLine { place, kind, direction, amount, .. } = *line;
+        Self { place, kind, direction, amount, refs: &line.refs, names: Names::from(line) }
+    }
+}
+
+impl<'l> From<&'l StoredLine> for Twin<'l> {
+    fn from(line: &'l StoredLine) -> Self {
+        let StoredLine { place, kind, direction, amount, .. } = *line;
+        Self { place, kind, direction, amount, refs: &line.refs, names: Names::from(line) }
+    }
+}
+
+/// Which of these lines another report of the PSP tells as the same transaction, each with that
+/// line.
+pub(super) async fn told_besides(
+    scene: &Scene<'_>,
+    account: &str,
+    lines: &[Twin<'_>],
+) -> Result<HashMap<LinePlace, LinePlace>, RunError> {
+    let is_psps = |line: &&Twin<'_>| {
+        let is_banks = matches!(line.kind, LineKind::Movement | LineKind::Return);
+        !is_banks && transaction(line.refs).is_some()
     };
-    let told = alone.iter().filter(|(line, reason)| transaction_of(line, *reason).is_some());
-    let texts = texts_of(told.map(|(line, _)| Names::from(*line)));
+    let lines: Vec<&Twin<'_>> = lines.iter().filter(is_psps).collect();
+    let texts = texts_of(lines.iter().map(|line| line.names));
     if texts.is_empty() {
-        return Ok(());
+        return Ok(HashMap::new());
     }
     let found = scene.db.lines_of(account, &texts, &[]).await;
     let found = found.doing("looking for what several reports tell")?;
@@ -797,13 +835,12 @@ async fn leave_told(
             by_transaction.entry(id).or_default().push(line);
         }
     }
-    alone.retain(|(line, reason)| {
-        let id = transaction_of(line, *reason);
-        let others = id.and_then(|id| by_transaction.get(id.as_str()));
-        let mut others = others.into_iter().flatten();
-        !others.any(|other| tells_more(other, line))
-    });
-    Ok(())
+    let other_of = |line: &&Twin<'_>| {
+        let others = transaction(line.refs).and_then(|id| by_transaction.get(id));
+        let other = others.into_iter().flatten().find(|other| tells_more(other, line))?;
+        Some((line.place, other.place))
+    };
+    Ok(lines.iter().filter_map(other_of).collect())
 }
 
 /// The PSP's id of what moved its balance.
@@ -814,12 +851,12 @@ fn transaction(refs: &[Tag]) -> Option<&str> {
 
 /// Whether the line of another file is the same money, and the better known one: a row has it, it
 /// has all names and one besides, or it came first.
-fn tells_more(other: &StoredLine, line: &OpenLine) -> bool {
+fn tells_more(other: &StoredLine, line: &Twin<'_>) -> bool {
     let is_same = other.place.file != line.place.file
         && (other.kind, other.direction) == (line.kind, line.direction)
         && other.amount == line.amount;
     let names = |line: Names<'_>| line.all().map(str::to_owned).collect::<HashSet<String>>();
-    let (more, own) = (names(Names::from(other)), names(Names::from(line)));
+    let (more, own) = (names(Names::from(other)), names(line.names));
     let is_more = own.is_subset(&more) && own.len() < more.len();
     is_same && (other.row.is_some() || is_more || (own == more && other.place < line.place))
 }

@@ -22,7 +22,7 @@ const PARTIAL: [&str; 3] = ["checkout_actions", "adyen_accounting", "adyen_recei
 /// Reports that may have no line of the payout itself: the first row of each payout carries its id.
 /// Checkout.com's calls its statement by the first payout, and the fee of paying out by its own.
 pub(in crate::store) const BY_NAME: &str =
-    "f.format in ('checkout_breakdown', 'mollie', 'shopify', 'stripe')";
+    "f.format in ('amazon', 'checkout_breakdown', 'mollie', 'shopify', 'stripe')";
 
 /// A line `l` of a file `f` that is a payout of its own. What Stripe calls by a longer word (one
 /// that failed, say) is a part of the payout that it stands in, unless it is of just that one.

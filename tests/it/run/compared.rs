@@ -26,6 +26,7 @@ on_both_databases!(
     a_paid_row_that_stores_another_payments_id_is_a_difference,
     money_that_is_gone_again_is_a_difference,
     a_paid_row_that_a_bank_took_back_is_a_difference,
+    what_another_report_tells_is_told_once_and_an_adjustment_is_a_difference,
 );
 
 /// Whether a run has matched it or not.
@@ -454,5 +455,51 @@ async fn a_paid_row_that_a_bank_took_back_is_a_difference(engine: Engine) {
             "refunds 4 status_differs: in files: returned 100.04 EUR (AC04)",
         ]
     );
+    shop.check(false).await;
+}
+
+/// Stripe's payout reconciliation has the orders, and its balance history the transactions alone.
+async fn what_another_report_tells_is_told_once_and_an_adjustment_is_a_difference(engine: Engine) {
+    let shop = shop_with_cards_and_bank(engine).await;
+    let on_cards = |id| Payment { account: "cards", status: "paid", ..Payment::stuck(id) };
+    shop.insert(&[1, 2].map(on_cards)).await;
+    let today = chrono::Utc::now().date_naive();
+    let row = |n: i64, kind: &str, cents: &str| {
+        format!("txn_{n},{today} 10:00:00,{today} 10:00:00,eur,{cents},0.00,{cents},{kind}")
+    };
+    let head = "balance_transaction_id,created,available_on,currency,gross,fee,net,\
+                reporting_category";
+    let mut full = format!("{head},source_id,charge_id,automatic_payout_id,");
+    full.push_str("payment_metadata[order_id]\n");
+    let mut short = format!("{head},source_id,automatic_payout_id\n");
+    for (n, kind, cents, source, order) in [
+        (1, "charge", "100.01", "ch_1", 1),
+        (2, "charge", "100.02", "ch_2", 2),
+        (3, "other_adjustment", "-100.02", "adj_2", 2),
+    ] {
+        let row = row(n, kind, cents);
+        full.push_str(&format!("{row},{source},ch_{order},po_1,pay_{order}\n"));
+        short.push_str(&format!("{row},{source},po_1\n"));
+    }
+    bring_cards(&shop, "full.csv", &full).await;
+    bring_cards(&shop, "short.csv", &short).await;
+    shop.run().await;
+    let ran = shop.run_with(&["--all", "--since", "1d"]).await;
+    let mut found: Vec<String> = compared(&shop, &ran);
+    found.sort();
+    assert_eq!(
+        found,
+        [
+            "agrees - adj_2 - - -100.02 -",
+            "agrees - ch_1 - - 100.01 -",
+            "agrees - ch_2 - - 100.02 -",
+            "agrees 1 pay_1 100.01 - 100.01 -",
+            "status_differs 2 pay_2 - - -100.02 -",
+            "status_differs 2 pay_2 100.02 - 100.02 -",
+        ]
+    );
+    let text = std::fs::read_to_string(dir(&shop, &ran).join("compared.csv")).unwrap();
+    assert!(text.contains("what line F1:2 tells, by another report"), "{text}");
+    assert!(text.contains("in files: adjusted by -100.02 EUR"), "{text}");
     shop.check(false).await;
 }
