@@ -593,10 +593,13 @@ impl Line {
     }
 
     /// One more reference, unless it is blank.
+    ///
+    /// PostgreSQL's texts cannot hold a NUL: the sign for it stands in its place, so that what is
+    /// looked up by is what is kept.
     pub fn tag(&mut self, kind: TagKind, text: &str) {
         let text = text.trim();
         if !text.is_empty() {
-            self.tags.push(Tag { kind, text: text.to_owned() });
+            self.tags.push(Tag { kind, text: text.replace('\0', "\u{2400}") });
         }
     }
 }

@@ -24,6 +24,7 @@ use crate::settlement::ledger::Sums;
 use crate::settlement::unwrap::{Member, members};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
+use crate::store::error::StoreError;
 use crate::store::files::{
     FileDriver, FileEnd, FileFilter, FileHead, FileSums, Held, Part, SEALED, Sighting,
     StatementRow, StatementState,
@@ -388,12 +389,36 @@ impl Carrier<'_> {
         let end = self.db.put_file(self.run_id, &head, receiver, now).await;
         // A parser that ended by a panic closed the channel: nothing of the file was kept.
         let sums = read.await.ok().flatten();
+        let end = match end {
+            Err(error) if error.is_of_values() => {
+                return self.unloadable(head, format, &error).await;
+            }
+            end => end,
+        };
         let mut what = what(end.doing("bringing a file in")?, None);
         if let What::Known { id, account, corrected_by } = &mut what {
             *account = self.other_account(*id).await?;
             *corrected_by = self.corrected_by(*id).await?;
         }
         Ok(BroughtIn { source: self.source.to_owned(), name, sha256, format, version, what, sums })
+    }
+
+    /// Quarantines a file of which the database does not take a value: another time it would not
+    /// either, and no other file is to wait for this one.
+    async fn unloadable(
+        &self,
+        head: FileHead,
+        format: &'static str,
+        error: &StoreError,
+    ) -> Result<BroughtIn, RunError> {
+        let found = match error {
+            StoreError::Query { message, detail: Some(at), .. } => format!("{message} ({at})"),
+            StoreError::Query { message, .. } => message.clone(),
+            other => other.to_string(),
+        };
+        let why = format!("the database does not take one of its values: {found}");
+        let problem = Problem::error(0, "file", "values that the database can hold", found);
+        self.put_aside(head, format, problem, why).await
     }
 
     /// The account of a file that is known, where it is another than these files are of.
@@ -503,6 +528,17 @@ impl Carrier<'_> {
             format: format.to_owned(),
             version: version.clone(),
         };
+        self.put_aside(head, format, problem, why).await
+    }
+
+    /// Keeps a file with what is wrong with it, and none of its lines.
+    async fn put_aside(
+        &self,
+        head: FileHead,
+        format: &'static str,
+        problem: Problem,
+        why: String,
+    ) -> Result<BroughtIn, RunError> {
         let sums = FileSums {
             totals: "{}".to_owned(),
             problems: vec![problem],
@@ -516,7 +552,8 @@ impl Carrier<'_> {
         let now = self.db.now().await.doing("reading the database's clock")?;
         let end = self.db.put_file(self.run_id, &head, receiver, now).await;
         let what = what(end.doing("bringing a file in")?, Some(why));
-        let (source, sha256) = (self.source.to_owned(), head.sha256);
+        let FileHead { sha256, version, sighting: Sighting { name, .. }, .. } = head;
+        let source = self.source.to_owned();
         Ok(BroughtIn { source, name, sha256, format, version, what, sums: None })
     }
 }

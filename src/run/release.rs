@@ -459,14 +459,7 @@ fn tell_left(file: &FileRow, why: &Refused, tell: Tell<'_>) {
 
 /// Whether an error is the file's own, and would be the next run's too.
 fn is_of_file(error: &StoreError) -> bool {
-    match error {
-        StoreError::Unexpected { .. } => true,
-        // A value that the server does not take, a constraint.
-        StoreError::Query { code: Some(code), .. } => {
-            code.len() == 5 && (code.starts_with("22") || code.starts_with("23"))
-        }
-        _of_the_database => false,
-    }
+    matches!(error, StoreError::Unexpected { .. }) || error.is_of_values()
 }
 
 /// How many lines of statements that tie an untied file would take out: it may stand beside them,

@@ -322,6 +322,13 @@ fn in_path(name: &str) -> String {
 }
 
 impl StoreError {
+    /// Whether PostgreSQL does not take the values that it was given, and will not another time: a
+    /// data exception, a constraint, a limit of an index.
+    pub fn is_of_values(&self) -> bool {
+        let Self::Query { code: Some(code), .. } = self else { return false };
+        code.len() == 5 && ["22", "23", "54"].iter().any(|class| code.starts_with(class))
+    }
+
     /// The class that the exit code is chosen by.
     pub fn class(&self) -> StoreErrorClass {
         match self {

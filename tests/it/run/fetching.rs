@@ -20,6 +20,7 @@ use crate::support::events;
 use crate::support::receiver::{Answer, Receiver};
 
 on_both_databases!(
+    what_a_database_does_not_take_keeps_no_other_file_waiting,
     a_run_fetches_loads_and_decides,
     what_is_fetched_is_narrowed_as_the_rows_are,
     a_source_that_fails_stops_nobody,
@@ -78,6 +79,47 @@ pub fn zipped(files: &[(&str, &str)]) -> Vec<u8> {
         zip.write_all(text.as_bytes()).unwrap();
     }
     zip.finish().unwrap().into_inner()
+}
+
+/// PostgreSQL has no NUL in a text, and no long text in an index: the one is shown by its sign, and
+/// the other is for a person to look at. Either way the next run is not stopped by it.
+async fn what_a_database_does_not_take_keeps_no_other_file_waiting(engine: Engine) {
+    let inbox = tempfile::tempdir().unwrap();
+    let shop = shop(engine, &folder("inbox", inbox.path(), "")).await;
+    shop.insert(&[at_bank(1, "processing")]).await;
+    let mut state = 1_u32;
+    let long: String = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        char::from(b'A' + u8::try_from(state >> 27).unwrap())
+    })
+    .take(40_000)
+    .collect();
+    let put = |name: &str, text: &str| std::fs::write(inbox.path().join(name), text).unwrap();
+    put("a_long.xml", &camt("camt.053", "S2", &[credit(5_000, &long)]));
+    put("b_nul.xml", &camt("camt.053", "S3", &[credit(6_000, "o\0r")]));
+    put("c.xml", &statement("S1", &[1]));
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "succeeded settled");
+    let names = "select name || ' ' || state from tieout_files order by name";
+    let (of_long, code) = match engine {
+        Engine::Postgres => ("a_long.xml quarantined", 3),
+        Engine::Sqlite => ("a_long.xml loaded", 0),
+    };
+    assert_eq!(shop.texts(names).await, [of_long, "b_nul.xml loaded", "c.xml loaded"]);
+    assert_eq!(ran.code, Some(code), "{}", ran.stderr);
+    let tags = shop.texts("select tag from tieout_lines where amount_minor = 6000").await;
+    assert_eq!(tags, ["o\u{2400}r"]);
+    shop.run().await.ended(0);
+    if engine == Engine::Postgres {
+        let problem = "select problems::text from tieout_files where state = 'quarantined'";
+        let said = shop.texts(problem).await.remove(0);
+        assert!(said.contains("values that the database can hold"), "{said}");
+        shop.tieout(&["files", "release", "2", "--reason", "all the same"]).await.ended(0);
+        let refused = shop.run().await.ended(3);
+        assert!(refused.stderr.contains("was not carried out"), "{}", refused.stderr);
+        shop.run().await.ended(0);
+    }
+    shop.check(false).await;
 }
 
 /// What cannot be opened within an archive is nothing that opens beside it.
