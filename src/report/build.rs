@@ -419,7 +419,6 @@ impl<S: Source> Shelf<'_, S> {
             *count = count.saturating_add(1);
             csv.write(&cells)
         };
-        let by_any = !window.is_empty();
         let failed = || ReportError::store(&self.facts.run.id);
         let mut csv = CsvFile::create(self.folder, &PAYOUTS, self.options.dialect)?;
         let until = self.facts.ended_at;
@@ -436,7 +435,7 @@ impl<S: Source> Shelf<'_, S> {
             for payout in found {
                 if seen.insert(payout.key.clone()) {
                     let bank = of_run.get(&payout.key).map(|(_, line)| *line);
-                    put(&mut csv, self.payout(&payout, bank, by_any).await?)?;
+                    put(&mut csv, self.payout(&payout, bank).await?)?;
                 }
             }
         }
@@ -444,7 +443,7 @@ impl<S: Source> Shelf<'_, S> {
             if seen.contains(&payout.key) {
                 continue;
             }
-            put(&mut csv, self.payout(payout, Some(*line), by_any).await?)?;
+            put(&mut csv, self.payout(payout, Some(*line)).await?)?;
             seen.insert(payout.key.clone());
         }
         for key in named.iter().chain(window) {
@@ -455,25 +454,23 @@ impl<S: Source> Shelf<'_, S> {
             let Some(payout) = found.filter(|payout| seen.insert(payout.key.clone())) else {
                 continue;
             };
-            put(&mut csv, self.payout(&payout, None, by_any).await?)?;
+            put(&mut csv, self.payout(&payout, None).await?)?;
         }
         written.take(csv)?;
         Ok(states)
     }
 
-    /// A payout with the bank's line that this run matched; or with the one that names it and is
-    /// not its booking, where there is one and no run matched another, or that took it back. `by_any`:
-    /// what any run matched is told as this one's.
+    /// A payout with the bank's line that was matched by then; or with the one that names it and is
+    /// not its booking, where there is one and no run matched another, or that took it back.
     async fn payout(
         &self,
         payout: &Payout,
         bank: Option<&StoredLine>,
-        by_any: bool,
     ) -> Result<(&'static str, Vec<Cell>), ReportError> {
         let until = self.facts.ended_at;
         let found = self.source.payout_bookings(&payout.key, until).await;
         let found = found.map_err(ReportError::store(&self.facts.run.id))?;
-        let bank = bank.or_else(|| payouts::booked(payout, &found, until).filter(|_| by_any));
+        let bank = bank.or_else(|| payouts::booked(payout, &found, until));
         Ok(payouts::cells(payout, bank, payouts::beside(payout, &found, until), self.facts))
     }
 

@@ -17,7 +17,7 @@ use crate::decide::compare::{Back, Book, Bucket, bucket, contradicted};
 use crate::decide::settled::{is_anothers, objects};
 use crate::exit::Exit;
 use crate::model::card::masked;
-use crate::model::evidence::{Answer, PspObject};
+use crate::model::evidence::{Answer, ObjectState, PspObject};
 use crate::model::money::{Currency, Money};
 use crate::model::reason::Reason;
 use crate::model::settlement::{EntryStatus, LineKind, SettledLine};
@@ -499,7 +499,11 @@ impl Comparison<'_> {
                 |line: &&StoredLine| less_if_ahead(line, shelf.said_of(line, &row), &row, now);
             let said: Vec<SettledLine> = own.iter().map(say).collect();
             let told_of = objects(&said, row.kind, row.tag.usable());
-            files = Book::of_objects(&told_of);
+            files = match own.iter().all(|line| line.kind == LineKind::Attempt) {
+                // What is under way says nothing yet: the file that has the money comes later.
+                true if told_of.iter().all(is_under_way) => Book::Nothing,
+                _told => Book::of_objects(&told_of),
+            };
             back = Gone::of_files(&told_of);
             back.add_adjusted(&own);
             lines = own.iter().filter(|line| is_money(line)).map(|line| told(line)).collect();
@@ -627,6 +631,10 @@ fn meet_by_alias(
     Ok(())
 }
 
+fn is_under_way(object: &PspObject) -> bool {
+    matches!(object.state, ObjectState::InFlight | ObjectState::Authorized)
+}
+
 /// A line that may be a row's money: what decides, and was not taken out.
 fn is_money(line: &StoredLine) -> bool {
     let is_own = matches!(line.kind, LineKind::Fee | LineKind::Payout | LineKind::Attempt);
@@ -674,6 +682,8 @@ fn is_ours(line: &StoredLine, row: &Transaction, owners: &Owners) -> bool {
         (Some((table, key)), ..) => (table, key) == (&row.key.table, &row.key.id),
         (None, Some(owner), _) => *owner == row.key,
         (None, None, _) if is_anothers(line.kind, line.direction, row.kind) => false,
+        // A run found it to be of several rows: it is each one's that it could be, and so nobody's.
+        (None, None, _) if line.reason.as_deref() == Some(Reason::TagUnusable.as_str()) => true,
         (None, None, Some(tag)) => row.tag.usable() == Some(tag),
         (None, None, None) => true,
     }

@@ -26,7 +26,7 @@ use crate::run::gather::{Asked, Early, Gather, Gathered, Weighed, check_tag_leng
 use crate::run::left_out;
 use crate::run::line_cases;
 use crate::run::mapped::{Mapped, is_in_review, reopen};
-use crate::run::match_lines::{Again, contradicted, match_lines};
+use crate::run::match_lines::{Again, match_lines};
 use crate::run::scene::{OpenAccount, Scene, ahead_max};
 use crate::run::setup::On;
 use crate::run::unanswered::Unanswered;
@@ -73,7 +73,7 @@ async fn in_turn(scene: &Scene<'_>, books: &mut Books, tell: Tell<'_>) -> Result
         false => match_lines(scene, books, &mut at_once, tell).await?,
     };
     remaining = remaining.saturating_sub(at_once.taken);
-    let mut seen = rehearse_again(scene, books, again, tell).await?;
+    let mut seen = rehearse_again(scene, books, again, &mut remaining, tell).await?;
     let mut turns = begin(scene, books, started, tell).await?;
     while turns.iter().any(|turn| !turn.is_done) && !must_end(scene, books, remaining, started) {
         let share = share_of(remaining, turns.iter().filter(|turn| !turn.is_done).count());
@@ -230,19 +230,29 @@ async fn is_one_due(
     Ok(false)
 }
 
-/// Of a dry run, which takes nothing into the work list: the rows that lines contradict.
+/// Of a dry run, which takes nothing into the work list: the rows that lines contradict, as far as
+/// the run would take them.
 async fn rehearse_again(
     scene: &Scene<'_>,
     books: &mut Books,
     again: Again,
+    remaining: &mut i64,
     tell: Tell<'_>,
 ) -> Result<HashSet<RowKey>, RunError> {
     let mut seen = HashSet::new();
+    let window = ClaimFilter { stuck_before: None, ..claim_filter(scene, scene.clock.now()) };
+    let asked = window.ids.clone();
     for (index, mut ids) in again {
         let Some(table) = scene.tables.get(index) else { continue };
         ids.retain(|id| !books.rehearsed_cases.contains(&(Some(index), id.clone())));
-        let limit = i64::try_from(ids.len()).unwrap_or(i64::MAX);
-        let claimed = claim(scene, table, &contradicted(ids), limit).await?;
+        ids.retain(|id| asked.as_ref().is_none_or(|asked| asked.contains(id)));
+        let limit = i64::try_from(ids.len()).unwrap_or(i64::MAX).min(*remaining);
+        if limit <= 0 {
+            continue;
+        }
+        let filter = ClaimFilter { ids: Some(ids), given_up: true, ended: true, ..window.clone() };
+        let claimed = claim(scene, table, &filter, limit).await?;
+        *remaining = remaining.saturating_sub(i64::try_from(claimed.len()).unwrap_or(i64::MAX));
         seen.extend(claimed.iter().map(|one| one.row.key.clone()));
         tell(Event::Claimed { table: table.settings.name.clone(), rows: claimed.len() });
         take(scene, books, index, table, claimed, tell).await?;

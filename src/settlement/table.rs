@@ -96,7 +96,7 @@ pub struct FormatSettings {
     /// Rows that belong together and must come to nothing, or to what was paid out.
     pub batch: Option<BatchSettings>,
     /// What a file lists: what settled, or every attempt, so that what it does not name was not
-    /// attempted on its day.
+    /// attempted on its day. Of attempts, `booked` says which moved money; without it all did.
     #[serde(default)]
     pub covers: Covers,
 }

@@ -412,6 +412,12 @@ fn picks() -> String {
         "{is_sole} and x.one_side = 0 and x.any_side = 1 \
          and not (x.no_side = 1 and x.no_tag is null)"
     );
+    let is_named = format!(
+        "{is_sole} and x.one_side = 0 and x.tag is not null and x.no_side = 1 \
+         and x.no_tag is null and not exists (select 1 from tieout_lines t \
+         where t.of_file = x.no_file and t.of_position = x.no_position \
+         and t.reason = 'told_before' and t.tag <> x.tag)"
+    );
     // What says that it stands for several payments can be explained by a notice of them.
     let is_batch = "(not x.itemised and x.any_itemised and x.any_text is null \
          and x.any_state = 'open')";
@@ -427,10 +433,9 @@ fn picks() -> String {
          union all select x.any_file, x.any_position, x.file_id, x.position \
          from seen x where {is_alike} and x.any_state = 'open' and {other} \
          union all select x.file_id, x.position, x.no_file, x.no_position \
-         from seen x where {is_sole} and x.one_side = 0 and x.tag is not null \
-         and x.no_side = 1 and x.no_tag is null \
-         and not exists (select 1 from tieout_lines t where t.of_file = x.no_file \
-         and t.of_position = x.no_position and t.reason = 'told_before' and t.tag <> x.tag) \
+         from seen x where {is_named} and x.no_state <> 'open' \
+         union all select x.no_file, x.no_position, x.file_id, x.position \
+         from seen x where {is_named} and x.no_state = 'open' \
          union all {}",
         sums()
     )
@@ -466,6 +471,7 @@ fn seen() -> String {
          first_value(b.state) over any_tag as any_state, \
          first_value(b.itemised) over any_tag as any_itemised, \
          first_value(b.side) over untagged as no_side, first_value(b.tag) over untagged as no_tag, \
+         first_value(b.state) over untagged as no_state, \
          first_value(b.file_id) over untagged as no_file, \
          first_value(b.position) over untagged as no_position, \
          first_value(b.times) over parts as part_times, \
@@ -490,8 +496,9 @@ fn seen() -> String {
 
 /// Marks the lines of a bank's file $1 that other files told. One reference may be that of many
 /// bookings: only where their tags agree, or one has none, two lines are one booking. Of those
-/// without a tag, one line is not told again by two that differ. Where the one tag is the other as
-/// a bank passes it on, the line with the whole one counts, as long as no row has the other.
+/// without a tag, one line is not told again by two that differ. Where only one has a tag, or the
+/// one tag is the other as a bank passes it on, the line with the whole one counts, as long as no
+/// row has the other.
 pub(in crate::store) fn by_bank(dialect: &Dialect, refs: Refs) -> String {
     let Dialect { join, sides, .. } = dialect;
     // The parts of a batch may have none of their own: then it is the booking's.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use tieout::sandbox::seeds::Seed;
 use tieout::sandbox::situations::Situation;
 
+use crate::run::fetching;
 use crate::run::files::{
     REFUNDS, at_bank, bring, camt, credit, debit, in_days, returned, with_bank,
 };
@@ -27,6 +28,8 @@ on_both_databases!(
     money_that_is_gone_again_is_a_difference,
     a_paid_row_that_a_bank_took_back_is_a_difference,
     what_another_report_tells_is_told_once_and_an_adjustment_is_a_difference,
+    a_text_with_the_tags_of_two_rows_is_neithers,
+    what_was_authorised_and_not_settled_yet_says_nothing,
 );
 
 /// Whether a run has matched it or not.
@@ -471,7 +474,9 @@ async fn what_another_report_tells_is_told_once_and_an_adjustment_is_a_differenc
                 reporting_category";
     let mut full = format!("{head},source_id,charge_id,automatic_payout_id,");
     full.push_str("payment_metadata[order_id]\n");
-    let mut short = format!("{head},source_id,automatic_payout_id\n");
+    let mut short = "id,Type,Source,Amount,Fee,Net,Currency,Created (UTC),Available On (UTC),\
+                     Description,Transfer\n"
+        .to_owned();
     for (n, kind, cents, source, order) in [
         (1, "charge", "100.01", "ch_1", 1),
         (2, "charge", "100.02", "ch_2", 2),
@@ -479,7 +484,10 @@ async fn what_another_report_tells_is_told_once_and_an_adjustment_is_a_differenc
     ] {
         let row = row(n, kind, cents);
         full.push_str(&format!("{row},{source},ch_{order},po_1,pay_{order}\n"));
-        short.push_str(&format!("{row},{source},po_1\n"));
+        let kind = kind.trim_start_matches("other_");
+        short.push_str(&format!(
+            "txn_{n},{kind},{source},{cents},0.00,{cents},eur,{today} 10:00,{today} 10:00,,po_1\n"
+        ));
     }
     bring_cards(&shop, "full.csv", &full).await;
     bring_cards(&shop, "short.csv", &short).await;
@@ -501,5 +509,59 @@ async fn what_another_report_tells_is_told_once_and_an_adjustment_is_a_differenc
     let text = std::fs::read_to_string(dir(&shop, &ran).join("compared.csv")).unwrap();
     assert!(text.contains("what line F1:2 tells, by another report"), "{text}");
     assert!(text.contains("in files: adjusted by -100.02 EUR"), "{text}");
+    shop.check(false).await;
+}
+
+/// Nor is it the first one's, in whatever order the text has them.
+async fn a_text_with_the_tags_of_two_rows_is_neithers(engine: Engine) {
+    let inbox = tempfile::tempdir().unwrap();
+    let patterns = r"patterns = [{ in = 'text', find = '(pay_\d+)' }]";
+    let source = fetching::folder("inbox", inbox.path(), patterns);
+    let shop = fetching::shop(engine, &source).await;
+    let same = |id| Payment { amount: Some(999), ..at_bank(id, "paid") };
+    shop.insert(&[1, 2, 3, 4].map(same)).await;
+    let text = camt("camt.053", "S1", &[credit(999, "none_1"), credit(999, "none_2")]);
+    let said = |text: String, own: &str, says: &str| {
+        let own = format!("<EndToEndId>{own}</EndToEndId></Refs>");
+        let both = "<EndToEndId>NOTPROVIDED</EndToEndId></Refs>";
+        text.replace(&own, &format!("{both}<RmtInf><Ustrd>{says}</Ustrd></RmtInf>"))
+    };
+    let text = said(said(text, "none_1", "pay_2 pay_1"), "none_2", "pay_3 pay_4");
+    std::fs::write(inbox.path().join("stmt.xml"), text).unwrap();
+    shop.run().await.ended(0);
+    let ran = shop.run_with(&["--all", "--since", "1d"]).await;
+    let row = |id: i64| format!("ambiguous {id} pay_{id} 9.99 - - -");
+    let line = |tag: &str| format!("ambiguous - {tag} - - 9.99 -");
+    assert_eq!(
+        compared(&shop, &ran),
+        [line("pay_2"), line("pay_3"), row(1), row(2), row(3), row(4)]
+    );
+    shop.check(false).await;
+}
+
+/// A report of attempts: the one that has the money comes days later.
+async fn what_was_authorised_and_not_settled_yet_says_nothing(engine: Engine) {
+    let shop = shop_with_cards_and_bank(engine).await;
+    let on_cards = |id, status| Payment { account: "cards", status, ..Payment::stuck(id) };
+    shop.insert(&[on_cards(1, "paid"), on_cards(2, "paid"), on_cards(3, "failed")]).await;
+    let today = chrono::Utc::now().date_naive();
+    let mut text = "Company Account,Merchant Account,Psp Reference,Merchant Reference,\
+                    Payment Method,Creation Date,TimeZone,Currency,Amount,Type\n"
+        .to_owned();
+    for (id, kind) in [(1, "Authorised"), (2, "Refused"), (3, "Authorised")] {
+        text.push_str(&format!(
+            "Acme,AcmeEU,PSP{id},pay_{id},visa,{today} 00:00:01,UTC,EUR,100.0{id},{kind}\n"
+        ));
+    }
+    bring_cards(&shop, "received.csv", &text).await;
+    let ran = shop.run_with(&["--all", "--since", "1d"]).await;
+    assert_eq!(
+        compared(&shop, &ran),
+        [
+            "agrees 3 pay_3 100.03 - - -",
+            "only_here 1 pay_1 100.01 - - -",
+            "status_differs 2 pay_2 100.02 - - -",
+        ]
+    );
     shop.check(false).await;
 }

@@ -18,6 +18,7 @@ on_both_databases!(
     a_rehearsal_writes_nothing_and_foretells_the_run,
     a_rehearsal_ends_as_the_run,
     a_rehearsal_looks_at_the_cases_that_lines_tell_of,
+    a_rehearsal_of_a_window_leaves_out_what_the_run_does,
 );
 
 /// A shop with rows in several situations, some known from earlier runs and some new.
@@ -99,6 +100,24 @@ async fn a_rehearsal_looks_at_the_cases_that_lines_tell_of(engine: Engine) {
     let again = shop.run_with(&["--dry-run"]).await;
     assert_eq!(transitions(&again), transitions(&shop.run().await), "it is told once");
     shop.check(false).await;
+}
+
+/// Lines contradict rows that ended, in the window and before it; and by how many are asked for.
+async fn a_rehearsal_of_a_window_leaves_out_what_the_run_does(engine: Engine) {
+    for (words, decided) in
+        [(&["--since", "1d"][..], 1), (&["--id", "3"], 1), (&["--limit", "1"], 1), (&[], 3)]
+    {
+        let shop = Shop::open_with(engine, with_bank()).await;
+        let old = |id| Payment { age: 5 * 86_400, ..at_bank(id, "paid") };
+        shop.insert(&[old(1), old(2), at_bank(3, "paid")]).await;
+        let lines = [credit(9_000, "pay_1"), credit(9_000, "pay_2"), credit(9_000, "pay_3")];
+        bring(&shop, "stmt.xml", &camt("camt.053", "S1", &lines), 0).await;
+        let rehearsed = shop.run_with(&[&["--dry-run"], words].concat()).await;
+        let ran = shop.run_with(words).await;
+        assert_eq!(transitions(&rehearsed), transitions(&ran), "{words:?}");
+        assert_eq!(transitions(&ran).len(), decided, "{words:?}");
+        shop.check(false).await;
+    }
 }
 
 /// A login that may only read sees what the run does, whatever it asks for: nothing is asked of the
