@@ -285,6 +285,19 @@ impl Chain {
         self.balances == 0
     }
 
+    /// What the next row moves, if it says this balance; none unless the rows surely go on in time.
+    pub fn moved_to(&self, balance: i64) -> Option<i128> {
+        let last = self.last?;
+        let balance = i128::from(balance);
+        let newer = last.balance.saturating_sub(last.amount).saturating_sub(self.since_last);
+        let may_go_back =
+            self.newest_first.is_none() && newer == balance && self.first_day >= self.last_day;
+        if may_go_back || self.oldest_first.is_some() {
+            return None;
+        }
+        Some(balance.saturating_sub(last.balance).saturating_sub(self.since_last))
+    }
+
     /// Whether the last row's amount follows from its balance and the one before.
     pub fn proves_last(&self) -> bool {
         self.balances > 1 && self.since_last == 0 && self.orders().0

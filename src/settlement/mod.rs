@@ -53,6 +53,7 @@ pub mod table;
 pub mod table_rows;
 pub mod doubts;
 pub mod last_row;
+pub mod marks;
 pub mod twice;
 pub mod bank_words;
 pub mod own_signs;

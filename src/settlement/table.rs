@@ -53,7 +53,8 @@ pub struct FormatSettings {
     pub debit: Option<Column>,
     /// And money in.
     pub credit: Option<Column>,
-    /// A column whose values say which way the amount went.
+    /// A column whose values say which way the amount went. A minus besides is read where all
+    /// debits have one and no credit has, or a balance shows what it means.
     pub flag: Option<FlagSettings>,
     /// Turns every sign around, as for a card whose purchases are written without a minus.
     #[serde(default)]

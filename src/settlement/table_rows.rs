@@ -20,6 +20,7 @@ use crate::settlement::balance::{Chain, OfKind};
 use crate::settlement::bank_words::{self as words, Deed};
 use crate::settlement::doubts::{Doubts, Parts, no_amount, nothing_moved};
 use crate::settlement::last_row::{Ends, Last};
+use crate::settlement::marks::{Beside, Marks};
 use crate::settlement::numeral::{Numerals, day, decimal_of, is_day, order_of};
 use crate::settlement::own_signs;
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, normal, some};
@@ -441,6 +442,8 @@ struct Rows {
     widest: usize,
     /// Of a column of debits: some have a minus, and some have none.
     debits: [bool; 2],
+    /// The same of marks of direction.
+    marks: Marks,
     trailer: bool,
     negative: bool,
     positive: bool,
@@ -538,6 +541,7 @@ impl Rows {
             skip: if table.header { 0 } else { table.skip },
             widest: 0,
             debits: [false; 2],
+            marks: Marks::default(),
             trailer: false,
             negative: false,
             positive: false,
@@ -619,28 +623,9 @@ impl Rows {
             name.unwrap_or_else(|| format!("column {}", at.saturating_add(1)))
         };
         let signed = match (&self.places.amount, &self.table.amounts) {
-            (AmountAt::Flagged(amount, flag), Amounts::Flagged(_, _, credit, debit)) => {
-                let minor = self.read(row, &shown(*amount), row.get(*amount), of)?;
-                let value = row.get(*flag);
-                let is = |values: &[String]| {
-                    values.iter().any(|known| known.eq_ignore_ascii_case(value))
-                };
-                let is_debit = match (is(credit), is(debit)) {
-                    _any if self.table.recognised => words::is_debit(value),
-                    (true, false) => Some(false),
-                    (false, true) => Some(true),
-                    _neither => None,
-                };
-                match is_debit {
-                    Some(false) => Ok(minor),
-                    Some(true) => Ok(minor.saturating_neg()),
-                    None => {
-                        let all: Vec<&str> =
-                            credit.iter().chain(debit).map(String::as_str).collect();
-                        let expected = format!("one of {}", all.join(", "));
-                        Err(Problem::error(row.line, shown(*flag), expected, value))
-                    }
-                }
+            (AmountAt::Flagged(..), Amounts::Flagged(..)) => {
+                let (minor, is_debit) = self.flagged(row, of)?;
+                Ok(if is_debit { minor.saturating_neg() } else { minor })
             }
             (AmountAt::TwoSided(debit, credit), _) => {
                 let side = |at: usize| match row.get(at) {
@@ -670,6 +655,77 @@ impl Rows {
         Ok(signed.saturating_sub(self.taken_besides(row, of)?))
     }
 
+    /// The amount as it stands, and whether the mark beside it is one of a debit.
+    fn flagged(&self, row: &Row<'_>, of: Currency) -> Result<(i64, bool), Problem> {
+        let (AmountAt::Flagged(amount, flag), Amounts::Flagged(_, _, credit, debit)) =
+            (&self.places.amount, &self.table.amounts)
+        else {
+            return Err(no_amount(row.line));
+        };
+        let minor = self.read(row, &self.name(*amount), row.get(*amount), of)?;
+        let value = row.get(*flag);
+        let is = |values: &[String]| values.iter().any(|own| own.eq_ignore_ascii_case(value));
+        let is_debit = match (is(credit), is(debit)) {
+            _any if self.table.recognised => words::is_debit(value),
+            (true, false) => Some(false),
+            (false, true) => Some(true),
+            _neither => None,
+        };
+        let is_debit = is_debit.ok_or_else(|| {
+            let all: Vec<&str> = credit.iter().chain(debit).map(String::as_str).collect();
+            let expected = format!("one of {}", all.join(", "));
+            Problem::error(row.line, self.name(*flag), expected, value)
+        })?;
+        Ok((minor, is_debit))
+    }
+
+    /// The signed amount of a described file whose marks say which way money went. A minus besides
+    /// may be a part of its mark, or turn it round: see [`Marks`].
+    fn marked(&mut self, row: &Row<'_>, of: Currency) -> Result<i64, Problem> {
+        let (minor, is_debit) = self.flagged(row, of)?;
+        let beside = self.beside_mark(row, of);
+        let Some(minor) = self.marks.read(minor, is_debit, beside) else {
+            return Err(self.against_mark(row));
+        };
+        Ok(if self.table.inverted { minor.saturating_neg() } else { minor })
+    }
+
+    /// What the balance of a row says of the amount beside its mark.
+    fn beside_mark(&self, row: &Row<'_>, of: Currency) -> Beside {
+        let text = row.maybe(self.places.balance);
+        // Of more accounts than are followed, nothing would tell what stays open.
+        if text.is_empty() || self.followed.len() >= FOLLOWED {
+            return Beside::Nothing;
+        }
+        let Ok(balance) = self.read(row, "balance", text, of) else { return Beside::Nothing };
+        let own = self.followed.get(&(self.account(row), of));
+        let moved = own.and_then(|own| own.chain.moved_to(balance));
+        let turn = |moved: i128| if self.table.inverted { moved.saturating_neg() } else { moved };
+        moved.map_or(Beside::Balance, |moved| Beside::Moved(turn(moved)))
+    }
+
+    /// That a sign says another way than the mark beside it, or the same where others do not.
+    fn against_mark(&self, row: &Row<'_>) -> Problem {
+        let (amount, flag) = match self.places.amount {
+            AmountAt::Flagged(amount, flag) => (amount, flag),
+            AmountAt::Signed(at) | AmountAt::TwoSided(at, _) => (at, at),
+        };
+        let expected = "a minus in all debits and in no credit, or in none, or balances that show \
+                        what it means";
+        let found = format!("{} beside {}", row.get(amount), row.get(flag));
+        Problem::error(row.line, self.name(amount), expected, found)
+    }
+
+    /// The same of a minus beside a mark that a balance may prove: where it is in no equation, it
+    /// is open, unless all others are of one kind.
+    fn open_mark(&self, row: &Row<'_>, of: Currency) -> Option<Problem> {
+        if self.table.recognised || !matches!(self.places.amount, AmountAt::Flagged(..)) {
+            return None;
+        }
+        let is_minus = self.flagged(row, of).is_ok_and(|(minor, _)| minor < 0);
+        is_minus.then(|| self.against_mark(row))
+    }
+
     /// The fee, where it went out besides the amount.
     fn taken_besides(&self, row: &Row<'_>, of: Currency) -> Result<i64, Problem> {
         match row.maybe(self.places.fee) {
@@ -687,7 +743,11 @@ impl Rows {
 
     /// The signed amount, with what it shows of the file's signs.
     fn noted_amount(&mut self, row: &Row<'_>, of: Currency) -> Result<i64, Problem> {
-        let minor = self.amount(row, of)?;
+        let is_marked = matches!(self.places.amount, AmountAt::Flagged(..));
+        let minor = match is_marked && !self.table.recognised {
+            true => self.marked(row, of)?,
+            false => self.amount(row, of)?,
+        };
         self.note_debit(row, of)?;
         self.note_sign(row);
         Ok(minor)
@@ -1242,11 +1302,16 @@ impl Rows {
         Ok(found)
     }
 
-    fn statement(&mut self, row: &Row<'_>, of: Currency, out: &mut Out) {
+    /// The account of a row.
+    fn account(&self, row: &Row<'_>) -> String {
         // Where the quotes of a row are not in pairs, one stays.
         let account = row.maybe(self.places.account).trim_matches('"');
         let said = self.table.account_is.as_deref().filter(|_| self.places.account.is_none());
-        let account = said.unwrap_or(account).to_owned();
+        said.unwrap_or(account).to_owned()
+    }
+
+    fn statement(&mut self, row: &Row<'_>, of: Currency, out: &mut Out) {
+        let account = self.account(row);
         self.several |= self.open.as_ref().is_some_and(|(_, currency)| *currency != of);
         let is_open = self.open.as_ref().is_some_and(|(own, currency)| {
             *own == account && (self.places.balance.is_none() || *currency == of)
@@ -1399,7 +1464,8 @@ impl Rows {
         }));
         for own in self.followed.values().filter(|own| !own.opened) {
             let ends = own.chain.open_ends();
-            let is_open = |problem: &&Problem| ends.contains(&Some(problem.line));
+            let is_told = self.table.recognised || self.marks.are_several();
+            let is_open = |problem: &&Problem| is_told && ends.contains(&Some(problem.line));
             let [first, last] = own.excused.each_ref().map(Option::as_ref);
             let last = last.filter(|last| first.is_none_or(|first| first.line != last.line));
             out.extend(first.into_iter().chain(last).filter(is_open).cloned());
@@ -1449,6 +1515,7 @@ impl Rows {
         let said = self.status(row)?;
         let grouped = if said.is_booked() { self.open_amount(row, (minor, of))? } else { None };
         let open = said.excused.map(|at| self.unbooked(row, at)).or(grouped);
+        let open = open.or_else(|| self.open_mark(row, of));
         Ok(Moved { of, minor, status: said.status, open })
     }
 

@@ -443,3 +443,84 @@ fn inspect_reads_a_described_file_without_an_account_or_a_database() {
     let text = String::from_utf8(unknown.stderr).unwrap();
     assert!(text.contains("housebank") && text.contains("adyen_settlement"), "{text}");
 }
+
+const MARKED: &str = r#"
+name = "marked"
+date = "D"
+date_pattern = "%d.%m.%Y"
+amount = "A"
+currency_is = "EUR"
+flag = { column = "F", credit = ["C"], debit = ["D"] }
+"#;
+
+/// A redundant minus turned the money of every debit round.
+#[test]
+fn a_minus_beside_a_mark_of_debit_does_not_turn_money_round() {
+    let file = |rows: &[(&str, &str)]| {
+        let rows = rows.iter().map(|(amount, way)| format!("20.11.2026;{amount};{way}\n"));
+        format!("D;A;F\n{}", rows.collect::<String>())
+    };
+    for (rows, credit, debit) in [
+        ([("10.00", "C"), ("-3.50", "D")], 1_000, 350),
+        ([("-4.00", "D"), ("-3.50", "D")], 0, 750),
+        ([("10.00", "C"), ("3.50", "D")], 1_000, 350),
+    ] {
+        let found = look(MARKED, &file(&rows));
+        assert_eq!(sums(&found), (State::Ok, 2, euro(credit, debit)), "{rows:?}");
+    }
+    for (rows, line) in [
+        ([("4.00", "D"), ("-3.50", "D")], 3),
+        ([("-4.00", "D"), ("3.50", "D")], 3),
+        ([("10.00", "C"), ("-3.50", "C")], 3),
+        ([("-3.50", "C"), ("-3.50", "D")], 2),
+    ] {
+        let found = look(MARKED, &file(&rows));
+        assert_eq!(found.state, State::Quarantined, "{rows:?}");
+        let problem = &found.sums.problems[0];
+        assert_eq!((problem.line, problem.field.as_str()), (line, "A"), "{rows:?}");
+    }
+    let turned = format!("{MARKED}inverted = true\n");
+    let found = look(&turned, &file(&[("10.00", "C"), ("-3.50", "D")]));
+    assert_eq!(sums(&found), (State::Ok, 2, euro(350, 1_000)));
+}
+
+/// Each row: its amount, its mark, and the balance behind it.
+#[test]
+fn a_balance_shows_what_a_minus_beside_a_mark_means() {
+    let look = |rows: &[(&str, &str, &str)]| {
+        let rows = rows
+            .iter()
+            .map(|(amount, way, balance)| format!("20.11.2026;{amount};{way};{balance}\n"));
+        let file = format!("D;A;F;B\n{}", rows.collect::<String>());
+        look(&format!("balance = \"B\"\n{MARKED}"), &file)
+    };
+    let first = ("10.00", "C", "110.00");
+    for (rows, credit, debit) in [
+        ([first, ("-3.50", "D", "106.50"), ("-1.50", "D", "105.00")], 1_000, 500),
+        ([first, ("-3.50", "D", "113.50"), ("1.50", "D", "112.00")], 1_350, 150),
+        ([first, ("1.50", "D", "108.50"), ("-3.50", "D", "112.00")], 1_350, 150),
+        ([first, ("1.50", "D", "108.50"), ("-3.50", "D", "105.00")], 1_000, 500),
+        ([first, ("-1.50", "C", "108.50"), ("3.50", "D", "105.00")], 1_000, 500),
+        // The newest first.
+        ([("-1.50", "D", "105.00"), ("-3.50", "D", "106.50"), first], 1_000, 500),
+        ([("-3.50", "D", "103.00"), ("-3.50", "D", "106.50"), first], 1_000, 700),
+        ([("1.50", "D", "112.00"), ("-3.50", "D", "113.50"), first], 1_350, 150),
+    ] {
+        let found = look(&rows);
+        let problems = &found.sums.problems;
+        assert_eq!(sums(&found), (State::Ok, 3, euro(credit, debit)), "{rows:?} {problems:?}");
+    }
+    for rows in [
+        // The first is in no equation, and another shows that a minus means more than one thing.
+        [("-3.50", "D", "106.50"), ("1.50", "D", "105.00"), ("1.00", "C", "106.00")],
+        [("-3.50", "D", "106.50"), ("-1.50", "D", "108.00"), ("1.00", "C", "109.00")],
+        [("-3.50", "C", "106.50"), ("1.50", "D", "105.00"), ("1.00", "C", "106.00")],
+        // A row without a balance is not shown.
+        [first, ("-3.50", "D", ""), ("1.50", "D", "105.00")],
+        [first, ("1.50", "D", "108.50"), ("-3.50", "D", "")],
+    ] {
+        let found = look(&rows);
+        assert_eq!(found.state, State::Quarantined, "{rows:?}");
+        assert!(found.sums.problems.iter().any(|one| one.field == "A"), "{rows:?}");
+    }
+}
