@@ -1291,15 +1291,18 @@ impl Rows {
         let found = self.table.dates.read(text);
         let ambiguous = self.table.recognised && crate::settlement::numeral::is_day(text);
         if found.is_none() && !ambiguous {
-            let name = self.layout.shown.get(at).cloned();
-            let name = name.unwrap_or_else(|| format!("column {}", at.saturating_add(1)));
-            let expected = match &self.table.dates {
-                Dates::Pattern(pattern) => format!("a date as {pattern}"),
-                Dates::Any(_) => "a date".to_owned(),
-            };
-            return Err(Problem::error(row.line, name, expected, text));
+            return Err(self.no_day(row.line, at, text));
         }
         Ok(found)
+    }
+
+    /// That a column does not say a day as it should.
+    fn no_day(&self, line: u64, at: usize, found: &str) -> Problem {
+        let expected = match &self.table.dates {
+            Dates::Pattern(pattern) => format!("a date as {pattern}"),
+            Dates::Any(_) => "a date".to_owned(),
+        };
+        Problem::error(line, self.name(at), expected, found)
     }
 
     /// The account of a row.
@@ -1953,13 +1956,20 @@ impl Rows {
         name.unwrap_or_else(|| format!("column {}", at.saturating_add(1)))
     }
 
-    /// Booking and value date; `is_out`: what was not booked need have none.
+    /// Booking and value date; what was not booked need have none.
     fn days(
         &mut self,
         row: &Row<'_>,
-        is_out: bool,
+        status: EntryStatus,
     ) -> Result<(Option<NaiveDate>, Option<NaiveDate>), Problem> {
         let places = &self.places;
+        let is_out = self.table.recognised && status != EntryStatus::Booked;
+        let day_at = places.date.filter(|at| row.get(*at).is_empty());
+        if let Some(at) = day_at.filter(|_| !self.table.recognised && status == EntryStatus::Booked)
+        {
+            // A sum or a balance among the rows has none.
+            return Err(self.no_day(row.line, at, "none"));
+        }
         if self.table.recognised && !is_out && row.maybe(places.date).is_empty() {
             let expected = "a date beside the amount";
             let problem = Problem::error(row.line, "date", expected, "none: is it a sum?");
@@ -2316,7 +2326,7 @@ impl Report for Rows {
         }
         let Moved { of, minor, status, open } = self.moved(row)?;
         let is_out = self.table.recognised && status != EntryStatus::Booked;
-        let (booked_on, value_on) = self.days(row, is_out)?;
+        let (booked_on, value_on) = self.days(row, status)?;
         let (at, last) = self.last(row);
         let cut = self.cut(row, (at, last), of, out);
         self.ends.add(row, at, last);

@@ -524,3 +524,33 @@ fn a_balance_shows_what_a_minus_beside_a_mark_means() {
         assert!(found.sums.problems.iter().any(|one| one.field == "A"), "{rows:?}");
     }
 }
+
+/// A sum below the rows, and a balance above them, were booked as movements.
+#[test]
+fn a_row_that_counts_without_its_day_is_refused() {
+    let description = r#"
+        name = "own"
+        date = "Day"
+        date_pattern = "%Y-%m-%d"
+        value_date = "Value"
+        amount = "Amount"
+        currency_is = "EUR"
+        booked = { column = "State", is = ["done"] }
+        ignore = [{ column = "State", is = ["sum"] }]
+    "#;
+    let file = "Day,Value,Amount,State\n2026-11-01,,10.00,done\n";
+    for row in [",,10.00,sum", ",2026-11-01,4.00,open", ",,,done", "2026-11-02,,4.00,open"] {
+        let found = look(description, &format!("{file}{row}\n"));
+        let problems = &found.sums.problems;
+        assert_eq!(found.state, State::Ok, "{row}: {problems:?}");
+        assert_eq!(sums(&found).2, euro(1_000, 0), "{row}");
+    }
+    for row in [",,10.00,done", " ,2026-11-01,-4.00,done", ",,0.00,done"] {
+        let found = look(description, &format!("{file}{row}\n"));
+        assert_eq!(found.state, State::Quarantined, "{row}");
+        let problem = &found.sums.problems[0];
+        let said = (problem.line, problem.field.as_str(), problem.expected.as_str());
+        assert_eq!(said, (3, "Day", "a date as %Y-%m-%d"), "{row}");
+        assert_eq!(problem.found, "none", "{row}");
+    }
+}
