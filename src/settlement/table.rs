@@ -606,6 +606,9 @@ impl FormatSettings {
         let named = self.header || !self.fixed.is_empty();
         let wrong = |column: &Column| match column {
             Column::Number(0) => Some("columns are numbered from 1".to_owned()),
+            Column::Number(number) if !self.fixed.is_empty() && *number > self.fixed.len() => {
+                Some(format!("column {number} is not among the {} of `fixed`", self.fixed.len()))
+            }
             Column::Name(name) if !named => {
                 Some(format!("`{name}`: without a header row a column is a number"))
             }

@@ -438,8 +438,9 @@ struct Rows {
     from: Option<NaiveDate>,
     to: Option<NaiveDate>,
     skip: usize,
-    /// The most fields that a row has.
+    /// The most fields that a row has, and one of those that are ignored or of the trailer, too.
     widest: usize,
+    widest_of_all: usize,
     /// Of a column of debits: some have a minus, and some have none.
     debits: [bool; 2],
     /// The same of marks of direction.
@@ -540,6 +541,7 @@ impl Rows {
             to: None,
             skip: if table.header { 0 } else { table.skip },
             widest: 0,
+            widest_of_all: 0,
             debits: [false; 2],
             marks: Marks::default(),
             trailer: false,
@@ -772,17 +774,28 @@ impl Rows {
         Ok(())
     }
 
-    /// That no row of a described file reaches one of the columns of its amount: a number that is
-    /// none of its columns' would pass every row over.
+    /// That no row of a described file reaches one of its columns: a number that is none of its
+    /// columns' would pass every row over, leave all of them pending, or find no reference.
     fn out_of_reach(&self, line: u64, out: &mut Out) {
         let amounts = match self.places.amount {
             AmountAt::Signed(at) => [Some(at), None],
             AmountAt::Flagged(at, flag) => [Some(at), Some(flag)],
             AmountAt::TwoSided(debit, credit) => [Some(debit), Some(credit)],
         };
-        let beside = [self.places.date, self.places.currency, self.places.balance];
+        let Places { date, value_date, currency, balance, account, .. } = self.places;
+        let Places { psp_reference, kind, gross, fee, .. } = self.places;
+        let beside =
+            [date, value_date, currency, balance, account, psp_reference, kind, gross, fee];
+        let tests = self.booked.iter().map(|test| test.at);
+        let batch = self.batch.iter().flat_map(|(at, payout)| {
+            [Some(*at), payout.as_ref().map(|test| test.at)].into_iter().flatten()
+        });
+        let columns = amounts.into_iter().chain(beside).flatten();
+        let columns = columns.chain(self.places.tags.iter().copied()).chain(tests).chain(batch);
         let is_beyond = |at: &usize| self.widest > 0 && *at >= self.widest;
-        if let Some(at) = amounts.into_iter().chain(beside).flatten().find(is_beyond) {
+        // Rows that are ignored may be the only ones that have the column which says so.
+        let ignore = self.ignore.iter().map(|test| test.at).filter(|at| *at >= self.widest_of_all);
+        if let Some(at) = columns.chain(ignore).find(is_beyond) {
             let expected = format!("rows with a column {}", at.saturating_add(1));
             let found = format!("{} columns at most", self.widest);
             out.push(Problem::error(line, self.name(at), expected, found));
@@ -2303,6 +2316,7 @@ impl Report for Rows {
             self.skip = self.skip.saturating_sub(1);
             return Ok(());
         }
+        self.widest_of_all = self.widest_of_all.max(row.width());
         if self.ignore.iter().any(|test| test.holds(row)) || self.trailer(row, out)? {
             return Ok(());
         }

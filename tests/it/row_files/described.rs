@@ -543,7 +543,6 @@ fn a_row_that_counts_without_its_day_is_refused() {
         let found = look(description, &format!("{file}{row}\n"));
         let problems = &found.sums.problems;
         assert_eq!(found.state, State::Ok, "{row}: {problems:?}");
-        assert_eq!(sums(&found).2, euro(1_000, 0), "{row}");
     }
     for row in [",,10.00,done", " ,2026-11-01,-4.00,done", ",,0.00,done"] {
         let found = look(description, &format!("{file}{row}\n"));
@@ -553,4 +552,41 @@ fn a_row_that_counts_without_its_day_is_refused() {
         assert_eq!(said, (3, "Day", "a date as %Y-%m-%d"), "{row}");
         assert_eq!(problem.found, "none", "{row}");
     }
+}
+
+#[test]
+fn a_column_that_no_row_has_is_refused_whatever_it_is_for() {
+    let description = |more: &str| {
+        format!(
+            "name = \"own\"\ndelimiter = \";\"\nheader = false\namount = 1\n\
+             currency_is = \"EUR\"\n{more}"
+        )
+    };
+    for (more, near, far) in [
+        ("tag = [{ column = COL, kind = \"order_id\" }]", 2, 3),
+        ("kind = COL", 2, 3),
+        ("psp_reference = COL", 2, 3),
+        ("account = COL", 2, 3),
+        ("fee = COL", 2, 3),
+        ("gross = COL", 1, 3),
+        ("value_date = COL\ndate_pattern = \"%d.%m.%Y\"", 2, 3),
+        ("booked = { column = COL, is = [\"1\"] }", 2, 3),
+        ("ignore = [{ column = COL, is = [\"9\"] }]", 2, 3),
+        ("batch = { column = 2, payout = { column = COL, is = [\"1\"] } }", 2, 3),
+    ] {
+        let file = if more.starts_with("value_date") { "10.00;\n" } else { "10.00;1\n" };
+        let look = |at: i32| {
+            let own = more.replace("COL", &at.to_string());
+            look(&description(&own), file).sums.problems
+        };
+        let is_told = |at: i32| {
+            let told = format!("rows with a column {at}");
+            look(at).iter().any(|one| one.expected == told && one.found == "2 columns at most")
+        };
+        assert!(is_told(far), "{more}: {:?}", look(far));
+        assert!(!is_told(near), "{more}: {:?}", look(near));
+    }
+    let fixed = format!("kind = 6\n{FIXED}");
+    assert_eq!(settings(&fixed).check().unwrap_err()[0].0, "kind", "of five fields");
+    assert!(settings(&fixed.replace("kind = 6", "kind = 5")).check().is_ok());
 }
