@@ -850,6 +850,7 @@ impl Inference<'_> {
             amounts: self.amounts()?,
             inverted: false,
             numerals: Some(numerals),
+            assumes_mark: false,
             currency,
             balance: roles.balance.map(number),
             account: None,

@@ -59,9 +59,9 @@ pub struct FormatSettings {
     /// Turns every sign around, as for a card whose purchases are written without a minus.
     #[serde(default)]
     pub inverted: bool,
-    /// The decimal mark: `.` or `,`.
-    #[serde(default = "point")]
-    pub decimal: String,
+    /// The decimal mark: `.` or `,`. Without it `.`, and an amount that may be in thousands
+    /// (`1.000`) is refused.
+    pub decimal: Option<String>,
     /// Whether whole parts are grouped in threes.
     #[serde(default)]
     pub grouped: bool,
@@ -104,10 +104,6 @@ pub struct FormatSettings {
 
 fn yes() -> bool {
     true
-}
-
-fn point() -> String {
-    ".".to_owned()
 }
 
 /// A field at a fixed place of the line.
@@ -328,6 +324,8 @@ pub struct Table {
     pub inverted: bool,
     /// How numbers are written; none where they are minor units.
     pub numerals: Option<Numerals>,
+    /// The decimal mark is the usual one, and nobody said so.
+    pub assumes_mark: bool,
     /// The currency.
     pub currency: CurrencyOf,
     /// The running balance.
@@ -437,6 +435,7 @@ impl FormatSettings {
             amounts,
             inverted: self.inverted,
             numerals,
+            assumes_mark: self.decimal.is_none(),
             currency,
             balance: self.balance.clone(),
             account: self.account.clone(),
@@ -551,7 +550,7 @@ impl FormatSettings {
     }
 
     fn numerals(&self) -> Result<Option<Numerals>, Misfit> {
-        match (self.unit, self.decimal.as_str()) {
+        match (self.unit, self.decimal.as_deref().unwrap_or(".")) {
             (Unit::Minor, _) => Ok(None),
             (Unit::Major, ".") => Ok(Some(Numerals { decimal: b'.', grouped: self.grouped })),
             (Unit::Major, ",") => Ok(Some(Numerals { decimal: b',', grouped: self.grouped })),

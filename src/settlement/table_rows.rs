@@ -602,12 +602,16 @@ impl Rows {
         let Some(Numerals { decimal, grouped }) = self.table.numerals else {
             return " (`unit = \"minor\"` of the [[format]])".to_owned();
         };
+        if refused == Refused::Ambiguous {
+            return " (say `decimal` in the [[format]], and `grouped` where it is one)".to_owned();
+        }
         let decimal = char::from(decimal);
         format!(" (`decimal = \"{decimal}\"` and `grouped = {grouped}` of the [[format]])")
     }
 
     fn read(&self, row: &Row<'_>, column: &str, text: &str, of: Currency) -> Result<i64, Problem> {
         let read = match self.table.numerals {
+            Some(numerals) if self.table.assumes_mark => numerals.read_sure(text, of),
             Some(numerals) => numerals.read(text, of),
             None => signed_minor(text),
         };

@@ -590,3 +590,36 @@ fn a_column_that_no_row_has_is_refused_whatever_it_is_for() {
     assert_eq!(settings(&fixed).check().unwrap_err()[0].0, "kind", "of five fields");
     assert!(settings(&fixed.replace("kind = 6", "kind = 5")).check().is_ok());
 }
+
+/// A file of whole amounts in thousands was a thousandth of them.
+#[test]
+fn an_amount_that_may_be_in_thousands_is_refused_unless_the_mark_was_said() {
+    let state = |more: &str, amount: &str, currency: &str| {
+        let description =
+            format!("name = \"own\"\namount = \"Amount\"\ncurrency_is = \"{currency}\"\n{more}");
+        let found = look(&description, &format!("Amount;Text\n{amount};a\n"));
+        let problem = found.sums.problems.first().map(|one| (one.line, one.expected.clone()));
+        let total = found.sums.totals.values().next().map_or(0, |one| one.credit_minor);
+        (found.state == State::Ok).then_some(total).ok_or(problem.unwrap_or_default())
+    };
+    for (amount, currency, minor) in [
+        ("10.00", "EUR", 1_000),
+        ("1000", "EUR", 100_000),
+        ("1234.500", "EUR", 123_450),
+        ("0.500", "EUR", 50),
+        ("1.000", "KWD", 1_000),
+    ] {
+        assert_eq!(state("", amount, currency), Ok(minor), "{amount} {currency}");
+    }
+    for (amount, currency) in
+        [("1.000", "EUR"), ("+12.500", "EUR"), ("1.000 EUR", "EUR"), ("1.000", "JPY")]
+    {
+        let (line, expected) = state("", amount, currency).unwrap_err();
+        assert_eq!(line, 2, "{amount}");
+        assert!(expected.contains("(say `decimal` in the [[format]]"), "{amount}: {expected}");
+    }
+    assert_eq!(state("decimal = \".\"", "1.000", "EUR"), Ok(100));
+    assert_eq!(state("decimal = \",\"\ngrouped = true", "1.000", "EUR"), Ok(100_000));
+    assert_eq!(state("grouped = true", "1,000.00", "EUR"), Ok(100_000));
+    assert_eq!(state("unit = \"minor\"", "1000", "EUR"), Ok(1_000));
+}
