@@ -25,7 +25,7 @@ use crate::settlement::Parse;
 use crate::settlement::amount::shown;
 use crate::settlement::kinds;
 use crate::settlement::last_row::Last;
-use crate::settlement::numeral::{Numerals, Order, day};
+use crate::settlement::numeral::{Numerals, Order};
 use crate::settlement::once::Once;
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, some};
 use crate::settlement::text::Source;
@@ -157,8 +157,8 @@ impl Common {
         }
     }
 
-    fn day(&self, row: &Row<'_>) -> Option<NaiveDate> {
-        day(row.maybe(self.booked), Order::Unknown)
+    fn day(&self, row: &Row<'_>, out: &mut Out) -> Option<NaiveDate> {
+        out.day(row.line, "date", row.maybe(self.booked), Order::Unknown)
     }
 
     /// What one of these columns says, where it is the last.
@@ -512,7 +512,7 @@ impl Report for Settlement {
         line.batch_id = some(row.get(self.batch));
         entry.type_code = some(kind);
         entry.reversal = is_reversal(kind);
-        entry.booked_on = self.common.day(row);
+        entry.booked_on = self.common.day(row, out);
         if entry.reversal {
             line.original_reference = some(row.get(self.common.psp_reference));
         }
@@ -693,7 +693,7 @@ impl Report for Accounting {
         entry.type_code = some(kind);
         (entry.status, line.kind) = status(kind, signed);
         entry.reversal = is_reversal(kind) && line.kind != LineKind::Attempt;
-        entry.booked_on = self.common.day(row);
+        entry.booked_on = self.common.day(row, out);
         self.period.add(entry.booked_on);
         out.tell(entry, line);
         Ok(())
@@ -783,7 +783,7 @@ impl Report for Received {
         entry.status = EntryStatus::Info;
         entry.type_code = some(row.maybe(self.kind));
         line.kind = LineKind::Attempt;
-        entry.booked_on = self.common.day(row);
+        entry.booked_on = self.common.day(row, out);
         self.period.add(entry.booked_on);
         out.tell(entry, line);
         Ok(())

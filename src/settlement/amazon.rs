@@ -12,7 +12,7 @@ use crate::model::settlement::{
 use crate::settlement::Parse;
 use crate::settlement::kinds;
 use crate::settlement::last_row::Last;
-use crate::settlement::numeral::{Order, Shown, day};
+use crate::settlement::numeral::{Order, Shown};
 use crate::settlement::once::Once;
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, some};
 use crate::settlement::text::Source;
@@ -122,11 +122,12 @@ impl Amazon {
         let currency = currency(row, "currency", row.get(self.currency))?;
         let total = self.read(row, "total-amount", self.total, currency)?;
         out.extend(self.once.note(row.line, "settlement-id", id, &[]));
+        let from = out.day(row.line, "settlement-start-date", from, Order::Unknown);
+        let to = out.day(row.line, "settlement-end-date", to, Order::Unknown);
         out.begin(row.line, Finality::Final, |statement| {
             statement.id = some(id);
             statement.currency = Some(currency);
-            statement.from = day(from, Order::Unknown);
-            statement.to = day(to, Order::Unknown);
+            (statement.from, statement.to) = (from, to);
         });
         let (id, line) = (id.to_owned(), row.line);
         self.of = Some(Settlement { id, line, currency, total, sum: 0, rows: 0 });
@@ -182,7 +183,7 @@ impl Amazon {
         line.batch_id = some(id);
         entry.type_code = some(row.get(self.transaction));
         entry.status = EntryStatus::Booked;
-        entry.booked_on = day(row.get(self.posted), Order::Unknown);
+        entry.booked_on = out.day(row.line, "posted-date", row.get(self.posted), Order::Unknown);
         out.tell(entry, line);
         Ok(())
     }

@@ -142,6 +142,24 @@ pub fn yymmdd(text: &str) -> Option<NaiveDate> {
     NaiveDate::from_ymd_opt(i32::try_from(year).ok()?.saturating_add(century), month, day)
 }
 
+/// A day in a year that every store can hold.
+pub fn dated(day: NaiveDate) -> Option<NaiveDate> {
+    (1..=9_999).contains(&day.year()).then_some(day)
+}
+
+/// That a field says something where a day stands, and no day was `found`: whatever goes by days
+/// does not see its row. Blanks, dashes and noughts are words for none.
+pub fn unread_day(
+    line: u64,
+    field: &str,
+    text: &str,
+    expected: &str,
+    found: Option<NaiveDate>,
+) -> Option<Problem> {
+    let is_told = text.chars().any(|c| c.is_alphanumeric() && c != '0');
+    (found.is_none() && is_told).then(|| Problem::warning(line, field, expected, text))
+}
+
 /// `MMDD` in the year that brings it nearest to `near`.
 pub fn mmdd(text: &str, near: NaiveDate) -> Option<NaiveDate> {
     let (month, day) = (number(text, 0, 2)?, number(text, 2, 4)?);
@@ -158,7 +176,12 @@ pub fn iso_day(text: &str) -> Option<NaiveDate> {
         return None;
     }
     let year = i32::try_from(number(text, 0, 4)?).ok()?;
-    NaiveDate::from_ymd_opt(year, number(text, 5, 7)?, number(text, 8, 10)?)
+    NaiveDate::from_ymd_opt(year, number(text, 5, 7)?, number(text, 8, 10)?).and_then(dated)
+}
+
+/// As [`unread_day`], of an ISO 8601 date or instant.
+pub fn unread_iso(line: u64, field: &str, text: &str) -> Option<Problem> {
+    unread_day(line, field, text, "a date as YYYY-MM-DD", iso_day(text))
 }
 
 fn number(text: &str, from: usize, to: usize) -> Option<u32> {
@@ -169,6 +192,21 @@ fn number(text: &str, from: usize, to: usize) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_day_that_cannot_be_read_is_told_and_a_word_for_none_is_not() {
+        for text in ["", " ", "-", "000000", "0000-00-00", "2026-11-14", "2026-11-14T08:00:00Z"] {
+            assert_eq!(unread_iso(7, "Dt", text), None, "{text}");
+        }
+        for text in ["2026-02-30", "20261114", "14.11.2026", "garbage", "0000-01-01"] {
+            let problem = unread_iso(7, "Dt", text).unwrap();
+            assert_eq!((problem.line, problem.field.as_str()), (7, "Dt"));
+            assert_eq!(problem.found, text);
+        }
+        let last = NaiveDate::from_ymd_opt(9_999, 12, 31);
+        assert_eq!(last.and_then(dated), last);
+        assert_eq!(NaiveDate::from_ymd_opt(0, 12, 31).and_then(dated), None);
+    }
 
     #[test]
     fn amounts_are_exact_or_refused() {

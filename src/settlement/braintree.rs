@@ -13,7 +13,7 @@ use crate::model::settlement::{
 };
 use crate::settlement::Parse;
 use crate::settlement::last_row::Last;
-use crate::settlement::numeral::{Numerals, Order, day};
+use crate::settlement::numeral::{Numerals, Order};
 use crate::settlement::once::Once;
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, some};
 use crate::settlement::text::Source;
@@ -226,11 +226,10 @@ impl Report for Braintree {
             (_, Direction::Debit) => LineKind::Refund,
         };
         // Month first, as Braintree writes all its dates.
-        entry.booked_on = DAYS
-            .iter()
-            .map(|name| self.of(row, &[*name]))
-            .find(|text| !text.is_empty())
-            .and_then(|text| day(text, Order::MonthFirst));
+        let mut days = DAYS.iter().map(|name| (*name, self.of(row, &[*name])));
+        entry.booked_on = days
+            .find(|(_, text)| !text.is_empty())
+            .and_then(|(name, text)| out.day(row.line, name, text, Order::MonthFirst));
         out.tell(entry, line);
         Ok(())
     }

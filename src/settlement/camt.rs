@@ -16,7 +16,7 @@ use crate::model::settlement::{
     Batch, Direction, Entry, EntryStatus, Finality, Line, Problem, SignedMoney, Statement, TagKind,
     Tie,
 };
-use crate::settlement::amount::{iso_day, unsigned};
+use crate::settlement::amount::{iso_day, unread_iso, unsigned};
 use crate::settlement::camt_batch::Blocks;
 use crate::settlement::camt_details::{Charges, Details, Said};
 use crate::settlement::camt_statement::{Balances, Head, Pages, Summary};
@@ -372,6 +372,8 @@ impl Camt {
             if !leaf.is_empty() && leaf != "NtryDtls" {
                 let account = || self.statement.as_ref().and_then(|open| open.head.currency());
                 entry.leaf(leaf, &self.xml, account);
+                let unread = unread_leaf(leaf, &self.xml);
+                self.items.extend(unread.map(Item::from));
                 return;
             }
         }
@@ -402,6 +404,8 @@ impl Camt {
             }
         } else if let Some(open) = &mut self.statement {
             let leaf = below(path, open.at);
+            let unread = unread_leaf(leaf, &self.xml);
+            self.items.extend(unread.map(Item::from));
             if leaf.is_empty() {
                 self.end_statement(self.xml.line());
             } else if leaf == "Bal" {
@@ -474,6 +478,14 @@ impl Camt {
         self.items.extend(problem.map(Item::from));
         self.items.push_back(end.into());
     }
+}
+
+/// That a leaf of an entry, or of its statement, is a day that cannot be read.
+fn unread_leaf(leaf: &str, xml: &Xml) -> Option<Problem> {
+    let (_, last) = leaf.rsplit_once('/')?;
+    let is_day = matches!(last, "Dt" | "DtTm" | "FrDt" | "FrDtTm" | "ToDt" | "ToDtTm")
+        && ["BookgDt/", "ValDt/", "FrToDt/", "Bal/Dt"].iter().any(|own| leaf.starts_with(own));
+    if is_day { unread_iso(xml.line(), leaf, xml.text()) } else { None }
 }
 
 /// `BkToCstmrStmtV01`: version one wrote its number into the name.

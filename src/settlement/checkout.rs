@@ -22,7 +22,7 @@ use crate::settlement::Parse;
 use crate::settlement::amount::{Refused, shown};
 use crate::settlement::kinds;
 use crate::settlement::last_row::Last;
-use crate::settlement::numeral::{Numerals, Order, day};
+use crate::settlement::numeral::{Numerals, Order};
 use crate::settlement::once::{Once, Unknown, is_no_row};
 use crate::settlement::proven::Proven;
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, some};
@@ -332,7 +332,7 @@ impl Report for Breakdown {
         let own = || line.batch_id.clone().filter(|_| line.kind == LineKind::Fee);
         line.psp_reference = some(payment).or_else(own);
         entry.reversal = row.get(self.kind).to_ascii_lowercase().contains("chargeback");
-        entry.booked_on = day(row.maybe(self.booked), Order::Unknown);
+        entry.booked_on = out.day(row.line, "date", row.maybe(self.booked), Order::Unknown);
         out.tell(entry, line);
         Ok(())
     }
@@ -453,7 +453,7 @@ impl Report for Actions {
         line.batch_id = some(row.maybe(self.payout));
         entry.type_code = some(part);
         entry.reversal = matches!(line.kind, LineKind::Chargeback | LineKind::ChargebackReversed);
-        entry.booked_on = day(row.maybe(self.booked), Order::Unknown);
+        entry.booked_on = out.day(row.line, "date", row.maybe(self.booked), Order::Unknown);
         out.tell(entry, line);
         Ok(())
     }
@@ -567,7 +567,7 @@ impl Report for Payouts {
         line.net = money(minor, currency);
         entry.type_code = Some("payout".to_owned());
         line.kind = LineKind::Payout;
-        entry.booked_on = day(row.get(self.date), Order::Unknown);
+        entry.booked_on = out.day(row.line, "Payout Date", row.get(self.date), Order::Unknown);
         out.tell(entry, line);
         Ok(())
     }

@@ -135,7 +135,8 @@ impl Common {
         }
         entry.type_code = some(row.get(self.kind));
         entry.reversal = kind == LineKind::Chargeback;
-        entry.booked_on = day(row.get(self.date), Order::Unknown);
+        let date = row.get(self.date);
+        entry.booked_on = out.day(row.line, self.name(self.date), date, Order::Unknown);
         out.tell(entry, line);
     }
 

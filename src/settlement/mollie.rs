@@ -14,7 +14,7 @@ use crate::settlement::Parse;
 use crate::settlement::kinds;
 use crate::settlement::last_row::Last;
 use crate::settlement::named::Named;
-use crate::settlement::numeral::{Numerals, Order, day};
+use crate::settlement::numeral::{Numerals, Order};
 use crate::settlement::once::Once;
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, some};
 use crate::settlement::text::Source;
@@ -215,7 +215,7 @@ impl Report for Mollie {
         line.batch_id = some(settlement);
         entry.type_code = some(row.get(self.method));
         entry.reversal = line.kind == LineKind::Chargeback;
-        entry.booked_on = day(row.get(self.date), Order::Unknown);
+        entry.booked_on = out.day(row.line, "Date", row.get(self.date), Order::Unknown);
         out.tell(entry, line);
         Ok(())
     }

@@ -274,7 +274,12 @@ impl Nacha {
         statement.id = Some(number.clone()).filter(|text| !text.is_empty());
         // Batches are numbered anew in every file, and a return has the day of what it returns.
         statement.sequence = self.made.clone();
-        statement.from = yymmdd(record.at(70, 75));
+        let day = record.at(70, 75);
+        statement.from = yymmdd(day);
+        let field = "5 effective entry date";
+        let unread =
+            amount::unread_day(record.line, field, day, "a date as YYMMDD", statement.from);
+        self.items.extend(unread.map(Item::from));
         statement.to = statement.from;
         self.items.push_back(statement.into());
         let is_iat = class == "IAT" || (class == "COR" && record.at(5, 20).trim() == "IATCOR");

@@ -4,7 +4,7 @@
 use chrono::NaiveDate;
 
 use crate::model::money::Currency;
-use crate::settlement::amount::{Refused, unsigned, unsigned_at};
+use crate::settlement::amount::{Refused, dated, unsigned, unsigned_at};
 
 /// How a file writes its amounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -322,7 +322,7 @@ fn date(year: &str, month: &str, day: &str) -> Option<NaiveDate> {
         2 => number_of.saturating_add(2000),
         _other => return None,
     };
-    NaiveDate::from_ymd_opt(year, number(month)?, number(day)?)
+    NaiveDate::from_ymd_opt(year, number(month)?, number(day)?).and_then(dated)
 }
 
 /// The number of a month's name in English, German, Dutch, French, Spanish or Italian.

@@ -13,7 +13,7 @@ use crate::model::settlement::{
     Direction, Entry, EntryStatus, Finality, Line, LineKind, Problem, Severity, Statement,
     StatementEnd, TagKind,
 };
-use crate::settlement::amount::{Refused, iso_day, unsigned};
+use crate::settlement::amount::{Refused, iso_day, unread_iso, unsigned};
 use crate::settlement::camt;
 use crate::settlement::tags::is_blank;
 use crate::settlement::text::Source;
@@ -209,6 +209,8 @@ impl Pain {
             self.id = Some(self.xml.text().to_owned()).filter(|id| !id.is_empty());
         } else if path.ends_with("GrpHdr/CreDtTm") {
             let day = iso_day(self.xml.text());
+            let unread = unread_iso(self.xml.line(), "GrpHdr/CreDtTm", self.xml.text());
+            self.items.extend(unread.map(Item::from));
             self.group.tags.retain(|(kind, _)| *kind != TagKind::Custom);
             let day = day.map(|day| (TagKind::Custom, day.to_string()));
             self.group.tags.extend(day);

@@ -30,7 +30,7 @@ use crate::model::settlement::{
 use crate::settlement::Parse;
 use crate::settlement::amount::{minor, shown};
 use crate::settlement::kinds;
-use crate::settlement::numeral::{Order, day};
+use crate::settlement::numeral::Order;
 use crate::settlement::once::Once;
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, normal, some};
 use crate::settlement::text::Source;
@@ -207,9 +207,10 @@ impl PayPal {
         self.end_section(row.line, out);
         // A report of more rows than a file holds is in several, which FH numbers.
         let page = self.number.clone().filter(|number| number != "1");
+        let from = out.day(row.line, "SH first day", row.get(1), Order::Unknown);
+        let to = out.day(row.line, "SH last day", row.get(2), Order::Unknown);
         out.begin(row.line, Finality::Final, |statement| {
-            statement.from = day(row.get(1), Order::Unknown);
-            statement.to = day(row.get(2), Order::Unknown);
+            (statement.from, statement.to) = (from, to);
             statement.account = some(row.get(3));
             statement.id = statement.to.map(|day| day.to_string());
             statement.page = page;
@@ -274,7 +275,7 @@ impl PayPal {
             "" => row.maybe(columns.initiated),
             completed => completed,
         };
-        entry.booked_on = day(booked, Order::Unknown);
+        entry.booked_on = out.day(row.line, "completion date", booked, Order::Unknown);
         line.gross = money(signed, gross_currency);
         if let Some((side, minor, currency)) = fee {
             let is_taken = side == Direction::Debit;

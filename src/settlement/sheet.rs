@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::io::{self, BufRead, Read};
 use std::ops::Range;
 
+use chrono::NaiveDate;
 use csv::{ReaderBuilder, StringRecord};
 use memchr::{memchr, memchr2};
 
@@ -18,7 +19,9 @@ use crate::model::settlement::{
     Direction, Entry, EntryStatus, Finality, Line, Problem, RAW_MAX, Severity, SignedMoney,
     Statement, StatementEnd,
 };
+use crate::settlement::amount::unread_day;
 use crate::settlement::last_row::{Ends, Last};
+use crate::settlement::numeral::{Order, day};
 use crate::settlement::text::{Decoded, Lines, Source, unreadable};
 use crate::settlement::{Item, Parse};
 
@@ -616,6 +619,14 @@ impl Out {
     /// More items, or none.
     pub fn extend(&mut self, items: impl IntoIterator<Item = Problem>) {
         self.items.extend(items.into_iter().map(Item::from));
+    }
+
+    /// The day that a field of a report tells; what cannot be read, or could be two, is a warning.
+    pub fn day(&mut self, line: u64, field: &str, text: &str, order: Order) -> Option<NaiveDate> {
+        let found = day(text, order);
+        let expected = "a date, as 2026-12-31";
+        self.extend(unread_day(line, field, text, expected, found));
+        found
     }
 
     /// The problems among what waits to be told.

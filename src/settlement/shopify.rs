@@ -12,7 +12,7 @@ use crate::settlement::amount::shown;
 use crate::settlement::kinds;
 use crate::settlement::last_row::Last;
 use crate::settlement::named::Named;
-use crate::settlement::numeral::{Numerals, Order, day};
+use crate::settlement::numeral::{Numerals, Order};
 use crate::settlement::once::Once;
 use crate::settlement::proven::Proven;
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, some};
@@ -156,8 +156,9 @@ impl Report for Shopify {
         entry.type_code = some(row.get(self.kind));
         entry.status = status;
         entry.reversal = kind == LineKind::Chargeback;
-        entry.booked_on = day(date, Order::Unknown);
-        entry.value_on = day(row.maybe(self.available), Order::Unknown);
+        entry.booked_on = out.day(row.line, "Transaction Date", date, Order::Unknown);
+        let available = row.maybe(self.available);
+        entry.value_on = out.day(row.line, "Available On", available, Order::Unknown);
         out.tell(entry, line);
         Ok(())
     }

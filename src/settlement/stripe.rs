@@ -16,7 +16,7 @@ use crate::settlement::Parse;
 use crate::settlement::amount::shown;
 use crate::settlement::kinds;
 use crate::settlement::last_row::Last;
-use crate::settlement::numeral::{Numerals, Order, day};
+use crate::settlement::numeral::{Numerals, Order};
 use crate::settlement::once::{Once, Unknown, is_no_row};
 use crate::settlement::proven::Proven;
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, some};
@@ -304,8 +304,9 @@ impl Report for Stripe {
         entry.type_code = some(row.get(self.kind));
         line.kind = kind;
         entry.reversal = is_reversal(row.get(self.kind));
-        entry.booked_on = day(row.maybe(self.created), Order::Unknown);
-        entry.value_on = day(row.maybe(self.available), Order::Unknown);
+        entry.booked_on = out.day(row.line, "created", row.maybe(self.created), Order::Unknown);
+        let available = row.maybe(self.available);
+        entry.value_on = out.day(row.line, "available on", available, Order::Unknown);
         out.tell(entry, line);
         Ok(())
     }

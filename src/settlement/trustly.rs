@@ -13,7 +13,7 @@ use crate::model::settlement::{
 };
 use crate::settlement::Parse;
 use crate::settlement::kinds;
-use crate::settlement::numeral::{Numerals, Order, day};
+use crate::settlement::numeral::{Numerals, Order};
 use crate::settlement::sheet::{self, Out, Report, Row, currency, money, some};
 use crate::settlement::text::Source;
 
@@ -56,11 +56,12 @@ struct Trustly {
 
 impl Trustly {
     fn header(&mut self, row: &Row<'_>, out: &mut Out) -> Result<(), Problem> {
+        let from = out.day(row.line, "H first day", row.get(3), Order::Unknown);
+        let to = out.day(row.line, "H last day", row.get(4), Order::Unknown);
         out.begin(row.line, Finality::Final, |statement| {
             statement.id = some(row.get(1)).map(|name| format!("{name} {}", row.get(5)));
             statement.account = some(row.get(5));
-            statement.from = day(row.get(3), Order::Unknown);
-            statement.to = day(row.get(4), Order::Unknown);
+            (statement.from, statement.to) = (from, to);
         });
         if row.get(6) != "0001of0001" {
             let expected = "0001of0001: the sums are over all parts, and each is read alone";
@@ -107,7 +108,7 @@ impl Trustly {
         entry.type_code = some(row.get(10));
         line.kind = kind;
         entry.status = EntryStatus::Booked;
-        entry.booked_on = day(row.get(12), Order::Unknown);
+        entry.booked_on = out.day(row.line, "I day", row.get(12), Order::Unknown);
         out.tell(entry, line);
         Ok(())
     }

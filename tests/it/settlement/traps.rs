@@ -1827,3 +1827,53 @@ fn batches_of_nacha_are_of_the_file_that_they_stand_in() {
     let other = format!("{}Z{}", &header[..33], &header[34..]);
     assert_eq!(of(&text.replacen(header, &other, 1)), Some(format!("{day} Z")));
 }
+
+/// Days that could not be read were dropped without a word, and whatever goes by days went blind.
+#[test]
+fn a_day_that_cannot_be_read_is_told_in_every_format() {
+    let told = |text: &str| {
+        let found = inspected(text.as_bytes());
+        assert_eq!(found.state, State::Ok, "{:?}", found.sums.problems);
+        let told = found.sums.problems.iter().map(|one| (one.field.clone(), one.found.clone()));
+        told.collect::<Vec<_>>()
+    };
+    let days = "<Sts>BOOK</Sts><BookgDt><Dt>2026-11-19</Dt></BookgDt>\
+                <ValDt><DtTm>2026-11-20T08:00:00</DtTm></ValDt>";
+    let period = "<FrToDt><FrDtTm>2026-11-18T00:00:00</FrDtTm></FrToDt><Acct>";
+    let camt = camt(("0", "5"), &entry("5", "CRDT", days)).replace("<Acct>", period);
+    let read = |name: &str| String::from_utf8(fixture(name)).unwrap();
+    let (nacha, adyen) = (read("nacha.ach"), read("psp/adyen_settlement.csv"));
+    let batch = nacha.lines().find(|line| line.starts_with('5')).unwrap();
+    let with = |day: &str| nacha.replace(batch, &format!("{}{day}{}", &batch[..69], &batch[75..]));
+    let row = adyen.lines().nth(1).unwrap();
+    let day = row.split(',').rfind(|text| text.starts_with("2026-")).unwrap();
+    let other = |to: &str| adyen.replacen(day, to, 1);
+    for (whole, texts) in [
+        (
+            camt.clone(),
+            vec![
+                (
+                    camt.replace(">2026-11-19</Dt></BookgDt>", ">2026-02-30</Dt></BookgDt>"),
+                    "BookgDt/Dt",
+                ),
+                (camt.replace("2026-11-20T08", "20261120T08"), "ValDt/DtTm"),
+                (camt.replace("2026-11-18T", "0000-01-01T"), "FrToDt/FrDtTm"),
+                (camt.replacen("2026-11-19", "19.11.2026", 1), "Bal/Dt/Dt"),
+            ],
+        ),
+        (with("      "), vec![(with("xxxxxx"), "5 effective entry date")]),
+        (with("000000"), vec![(with("261399"), "5 effective entry date")]),
+        (
+            adyen.clone(),
+            vec![(other("2026-13-20 10:00:00"), "date"), (other("20/11/2026"), "date")],
+        ),
+    ] {
+        let before = told(&whole);
+        for (text, field) in texts {
+            let mut now = told(&text);
+            now.retain(|one| !before.contains(one));
+            let fields: Vec<&str> = now.iter().map(|(field, _)| field.as_str()).collect();
+            assert_eq!(fields, [field], "{now:?}");
+        }
+    }
+}
