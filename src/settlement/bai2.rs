@@ -15,7 +15,8 @@
 //! reads them all: the fields of a record and its 88s are one list; where a type code is due, empty
 //! fields are passed over; a funds type of three digits is the next type code. The account's
 //! control total then proves the reading, so it is an error where it fails; record counts fail in
-//! files that tie in every sum, so they are a warning. A file without line ends is cut by the
+//! files that tie in every sum, so they are a warning. Days are written in more ways, too; a group
+//! that says none may be told again, and decides nothing. A file without line ends is cut by the
 //! length of its records, where its 01 says one.
 //!
 //! NAI, the older form of Australian and New Zealand banks, looks alike and is another: no item
@@ -34,8 +35,9 @@ use crate::model::settlement::{
     Balance, Control, Direction, Entry, EntryStatus, Finality, Flags, Found, Line, Problem,
     RAW_MAX, Severity, Statement, StatementEnd, TagKind, Tie,
 };
-use crate::settlement::amount::yymmdd;
+use crate::settlement::amount::{dated, unread_day, yymmdd};
 use crate::settlement::kinds;
+use crate::settlement::numeral::{Order, day};
 use crate::settlement::sheet;
 use crate::settlement::text::{Lines, Source};
 use crate::settlement::twice::{Sides, Twice};
@@ -50,6 +52,9 @@ const CODES: [&str; 8] = ["01", "02", "03", "16", "49", "88", "98", "99"];
 /// What mailboxes write above a file that they hand out.
 const MAILBOX: &str = "$$ADD";
 
+/// What is expected where a day stands.
+const DAY: &str = "a date as YYMMDD";
+
 /// Type codes of what came back (specification, appendix A): returned and reversed items.
 const RETURNS: [u16; 12] = [252, 255, 257, 258, 261, 266, 452, 555, 557, 558, 561, 566];
 
@@ -57,10 +62,12 @@ const RETURNS: [u16; 12] = [252, 255, 257, 258, 261, 266, 452, 555, 557, 558, 56
 pub fn recognise(head: &str) -> Option<String> {
     let mut rows = head.split(['\n', '\r']).map(str::trim);
     let record = rows.find(|row| !row.is_empty() && !row.starts_with(MAILBOX))?;
-    let record = record.split('/').next()?;
+    // Its date may have slashes.
+    let record = cut(record).into_iter().next()?;
     let fields: Vec<&str> = record.split(',').collect();
     let is_header = fields.first() == Some(&"01") && fields.len() >= 6;
-    is_header.then(|| fields.get(8).map(|field| field.trim().to_owned()).unwrap_or_default())
+    let version = fields.get(8).and_then(|field| field.split(['/', '\\']).next());
+    is_header.then(|| version.map(|version| version.trim().to_owned()).unwrap_or_default())
 }
 
 /// Begins to read.
@@ -388,6 +395,15 @@ impl Bai2 {
         self.items.push_back(problem.into());
     }
 
+    /// A day that a field may say; one that cannot be read is told.
+    fn day(&mut self, record: &Record, at: usize, field: &str) -> Option<NaiveDate> {
+        let text = record.field(at);
+        let day = day_of(text);
+        let unread = unread_day(record.line, field, text, DAY, day);
+        self.items.extend(unread.map(Item::from));
+        day
+    }
+
     /// A new record ends the one before; an 88, or a line that is no record, continues it.
     fn take(&mut self, piece: Piece) {
         let text = piece.text.trim_end();
@@ -466,7 +482,7 @@ impl Bai2 {
 
     fn begin_file(&mut self, record: &Record) {
         self.close_file(record.line);
-        let made = yymmdd(record.field(2));
+        let made = self.day(record, 2, "01 file creation date");
         self.file = Some(File { made, records: pieces(record), ..File::default() });
     }
 
@@ -475,7 +491,12 @@ impl Bai2 {
         let currency = record.field(5);
         let currency = if currency.is_empty() { "USD" } else { currency };
         let made = self.file.as_ref().and_then(|file| file.made);
-        let (finality, undecided) = finality(record, made);
+        let day = as_of(record);
+        let (finality, undecided) = match &day {
+            Ok(day) => finality(record, *day, made),
+            // Told again it would count again: nothing says which day it is.
+            Err(problem) => (Finality::Interim, Some(problem.clone())),
+        };
         self.items.extend(undecided.map(Item::from));
         let status = record.field(2);
         let flags = Flags {
@@ -492,7 +513,7 @@ impl Bai2 {
             records: pieces(record),
             flags,
             finality,
-            day: yymmdd(record.field(3)),
+            day: day.ok(),
             currency: parsed,
         });
         let Some(file) = &mut self.file else {
@@ -556,6 +577,9 @@ impl Bai2 {
 
     fn detail(&mut self, record: &Record) {
         self.add_records(true, true);
+        if matches!(record.field(2), "V" | "v") {
+            self.day(record, 3, "16 value date");
+        }
         let Some(account) = &mut self.account else {
             self.problem(Problem::error(record.line, "16 detail", "within an account", "none"));
             return;
@@ -948,16 +972,52 @@ fn has_side(code: u16) -> bool {
     is_own(code) || matches!(code, 101..=399 | 401..=699 | 720..=728 | 760)
 }
 
+/// A day: `YYMMDD`, as the specification has it; or as some banks write it, `YYYYMMDD`,
+/// `YYYY-MM-DD`, `YYYY/MM/DD`, and as in America `MM/DD/YY` and `MM/DD/YYYY`.
+fn day_of(text: &str) -> Option<NaiveDate> {
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return match text.len() {
+            6 => yymmdd(text),
+            8 => day(text, Order::Unknown).and_then(dated),
+            _other => None,
+        };
+    }
+    let is_of = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'/' | b'-');
+    let is_american = text.bytes().filter(|byte| *byte == b'/').count() == 2;
+    let is_iso = text.len() == 10 && matches!(text.as_bytes().get(4), Some(b'-' | b'/'));
+    let is_day = text.bytes().all(is_of) && (is_american || is_iso);
+    is_day.then(|| day(text, Order::MonthFirst)).flatten().and_then(dated)
+}
+
+/// The day that a group is of. Where it says none, its lines are told, and decide nothing; what
+/// cannot be read may be a day that another file tells as well.
+fn as_of(record: &Record) -> Result<NaiveDate, Problem> {
+    let text = record.field(3);
+    let field = "02 as-of date";
+    let problem = match text.bytes().all(|byte| byte == b'0') {
+        true => {
+            let found =
+                "none: the group is taken for one of the running day, which decides nothing";
+            Problem::warning(record.line, field, DAY, found)
+        }
+        false => Problem::error(record.line, field, DAY, text),
+    };
+    day_of(text).ok_or(problem)
+}
+
 /// Whether a group's day is over, and what is to be said where its time does not tell.
-fn finality(record: &Record, made: Option<NaiveDate>) -> (Finality, Option<Problem>) {
+fn finality(
+    record: &Record,
+    day: NaiveDate,
+    made: Option<NaiveDate>,
+) -> (Finality, Option<Problem>) {
     let time = record.field(4);
     match (record.field(6), time) {
         ("1" | "3", _) => (Finality::Interim, None),
         ("2" | "4", _) | (_, "" | "2400" | "9999" | "2359") => (Finality::Final, None),
         // Midnight may begin the day or end it: it is over where the file is of a later one.
         (_, "0000") => {
-            let days = made.zip(yymmdd(record.field(3)));
-            if days.is_some_and(|(made, day)| made > day) {
+            if made.is_some_and(|made| made > day) {
                 return (Finality::Final, None);
             }
             let expected = "2400, an as-of-date modifier, or a file that was made on a later day";
@@ -1003,7 +1063,7 @@ fn detail(record: &Record, account: &mut Account, number: u64) -> Result<Detail,
         false => account.take(record, code, minor),
     };
     let at = after_funds(record, 2)?;
-    let value_on = matches!(record.field(2), "V" | "v").then(|| yymmdd(record.field(3))).flatten();
+    let value_on = matches!(record.field(2), "V" | "v").then(|| day_of(record.field(3))).flatten();
     // Banks write a nought where they have none.
     let bank_reference = record.field(at);
     let bank_reference =
@@ -1131,6 +1191,49 @@ mod tests {
         let found = inspected(text);
         assert_eq!(found.state, State::Quarantined, "{part}");
         assert!(problems(&found).iter().any(|one| one.contains(part)), "{:?}", problems(&found));
+    }
+
+    /// A group whose day could not be read was final, and counted again when it came again.
+    #[test]
+    fn a_group_is_of_its_day_however_that_is_written_and_of_none_decides_nothing() {
+        let of = |day: &str| inspected(&file(&[], &[("195", 1_000)]).replace("261118", day));
+        for day in ["261118", "20261118", "2026-11-18", "2026/11/18", "11/18/26", "11/18/2026"] {
+            let found = of(day);
+            assert_eq!(found.state, State::Ok, "{day}: {:?}", problems(&found));
+            assert_eq!(found.sums.problems_total, 0, "{day}: {:?}", problems(&found));
+            let head = &found.sums.statements[0].head;
+            assert_eq!(head.finality, Finality::Final, "{day}");
+            assert_eq!(head.from.unwrap().to_string(), "2026-11-18", "{day}");
+        }
+        for day in ["269918", "18.11.2026", "18/11/2026", "2026118", "0000-11-18", "today"] {
+            refused(&file(&[], &[("195", 1_000)]).replace("261118", day), "02 as-of date");
+        }
+        for day in ["", "000000"] {
+            let found = of(day);
+            assert_eq!(found.state, State::Ok, "{day}: {:?}", problems(&found));
+            assert!(problems(&found)[0].contains("02 as-of date"), "{day}: {:?}", problems(&found));
+            let head = &found.sums.statements[0].head;
+            assert_eq!((head.finality, head.from), (Finality::Interim, None), "{day}");
+        }
+    }
+
+    #[test]
+    fn other_days_that_cannot_be_read_are_told() {
+        let text = file(&[], &[("195", 1_000)]);
+        for (from, to, field) in [
+            ("261119", "11/19/26", None),
+            ("261119", "269919", Some("01 file creation date")),
+            ("261119", "", None),
+            (",Z,", ",V,261121,,", None),
+            (",Z,", ",V,11/21/26,,", None),
+            (",Z,", ",V,,,", None),
+            (",Z,", ",V,269921,,", Some("16 value date")),
+        ] {
+            let found = inspected(&text.replace(from, to));
+            let said = found.sums.problems.first();
+            assert_eq!(found.state, State::Ok, "{to}: {:?}", problems(&found));
+            assert_eq!(said.map(|one| one.field.as_str()), field, "{to}: {:?}", problems(&found));
+        }
     }
 
     /// NAB's 951 is a fee and its 905 interest, CBA's 990 and 992 came in.
