@@ -52,6 +52,11 @@ const CODES: [&str; 8] = ["01", "02", "03", "16", "49", "88", "98", "99"];
 /// What mailboxes write above a file that they hand out.
 const MAILBOX: &str = "$$ADD";
 
+/// A record with its continuations is at most so large, and each field of it counts so much more:
+/// it is held whole.
+const RECORD_MAX: usize = 8 << 20;
+const FIELD_COST: usize = 32;
+
 /// What is expected where a day stands.
 const DAY: &str = "a date as YYMMDD";
 
@@ -125,6 +130,7 @@ struct Record {
     fields: Vec<(usize, String)>,
     pieces: usize,
     raw: String,
+    size: usize,
 }
 
 #[derive(Debug, Default)]
@@ -314,7 +320,7 @@ impl Parse for Bai2 {
                 return Ok(None);
             }
             match self.piece()? {
-                Some(piece) => self.take(piece),
+                Some(piece) => self.take(piece)?,
                 None => {
                     self.flush();
                     self.finish();
@@ -405,13 +411,13 @@ impl Bai2 {
     }
 
     /// A new record ends the one before; an 88, or a line that is no record, continues it.
-    fn take(&mut self, piece: Piece) {
+    fn take(&mut self, piece: Piece) -> Result<(), Problem> {
         let text = piece.text.trim_end();
         match split_code(text) {
             Some(("88", rest)) => {
                 self.count_record();
                 match &mut self.current {
-                    Some(record) => record.extend(rest),
+                    Some(record) => record.extend(rest, piece.line)?,
                     None => self.problem(Problem::error(
                         piece.line,
                         "88 continuation",
@@ -429,12 +435,13 @@ impl Bai2 {
                     fields: Vec::new(),
                     pieces: 0,
                     raw: String::new(),
+                    size: 0,
                 };
-                record.extend(rest);
+                record.extend(rest, piece.line)?;
                 self.current = Some(record);
             }
             None => match &mut self.current {
-                Some(record) if record.code == "16" => record.extend(text),
+                Some(record) if record.code == "16" => record.extend(text, piece.line)?,
                 _other => self.problem(Problem::error(
                     piece.line,
                     "record code",
@@ -443,6 +450,7 @@ impl Bai2 {
                 )),
             },
         }
+        Ok(())
     }
 
     /// An 88 counts towards what is open.
@@ -834,7 +842,8 @@ impl Bai2 {
 }
 
 impl Record {
-    fn extend(&mut self, text: &str) {
+    /// One more part of it, which stands on `line`.
+    fn extend(&mut self, text: &str, line: u64) -> Result<(), Problem> {
         if self.raw.len() < RAW_MAX {
             if self.pieces > 0 {
                 self.raw.push_str("\n88,");
@@ -846,8 +855,18 @@ impl Record {
         }
         let text = text.strip_suffix(['/', '\\']).unwrap_or(text);
         let piece = self.pieces;
+        let marks = text.bytes().filter(|byte| *byte == b',').count().saturating_add(1);
+        let size = text.len().saturating_add(marks.saturating_mul(FIELD_COST));
+        self.size = self.size.saturating_add(size);
+        if self.size > RECORD_MAX {
+            let field = format!("{} with its 88s", self.code);
+            let expected = format!("at most {} MiB", RECORD_MAX >> 20);
+            let found = format!("more, from line {} on", self.line);
+            return Err(Problem::error(line, field, expected, found));
+        }
         self.fields.extend(text.split(',').map(|field| (piece, field.to_owned())));
         self.pieces = self.pieces.saturating_add(1);
+        Ok(())
     }
 
     fn field(&self, at: usize) -> &str {
@@ -1234,6 +1253,19 @@ mod tests {
             assert_eq!(found.state, State::Ok, "{to}: {:?}", problems(&found));
             assert_eq!(said.map(|one| one.field.as_str()), field, "{to}: {:?}", problems(&found));
         }
+    }
+
+    #[test]
+    fn a_record_with_its_continuations_has_a_bound() {
+        let text = file(&[], &[("195", 1_000)]);
+        let with = |lines: usize| {
+            let more = format!("88,{}\n", "x".repeat(60)).repeat(lines);
+            text.replace("49,", &format!("{more}49,"))
+        };
+        assert_eq!(inspected(&with(1_000)).state, State::Ok);
+        refused(&with(100_000), "16 with its 88s");
+        let commas = format!("88{}\n", ",".repeat(60_000)).repeat(10);
+        refused(&text.replace("49,", &format!("{commas}49,")), "at most 8 MiB");
     }
 
     /// NAB's 951 is a fee and its 905 interest, CBA's 990 and 992 came in.
