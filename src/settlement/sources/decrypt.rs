@@ -5,7 +5,7 @@
 //! it. Bounded against bombs like every other wrapping; the message itself is kept.
 
 use std::fs::File;
-use std::io::{BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 
 use pgp::composed::{
@@ -81,6 +81,9 @@ impl Opener {
         let local = SourceError::local("reading", from);
         let file = File::open(from).map_err(local)?;
         let size = file.metadata().map_or(0, |metadata| metadata.len());
+        if let Some(problem) = behind_armor(from).map_err(SourceError::local("reading", from))? {
+            return Err(sealed(problem));
+        }
         let (message, _headers) = Message::from_reader(BufReader::with_capacity(BUFFER, file))
             .map_err(|error| sealed(format!("it is no OpenPGP message: {error}")))?;
         let mut message = self.plain(message).map_err(sealed)?;
@@ -227,6 +230,54 @@ fn opens(key: &SignedSecretKey, passphrase: &Password) -> bool {
             .any(|subkey| matches!(subkey.key.unlock(passphrase, |_, _| Ok(())), Ok(Ok(()))))
     };
     matches!(key.primary_key.unlock(passphrase, |_, _| Ok(())), Ok(Ok(()))) || of_subkeys()
+}
+
+/// What an armored message ends with, but for the name of what was armored.
+const END: &[u8] = b"-----END PGP ";
+
+/// The dashes that such a line ends with.
+const DASHES: usize = 5;
+
+/// How much of what should not be there is told.
+const FOUND_MAX: usize = 40;
+
+/// What lies behind the end of an armored message, in words: the library leaves it unread, so that
+/// a second message there, a file's other half, would be lost without a word. Of a binary message
+/// it says so itself.
+fn behind_armor(from: &Path) -> std::io::Result<Option<String>> {
+    let mut input = BufReader::with_capacity(BUFFER, File::open(from)?);
+    if input.fill_buf()?.first().is_none_or(|first| first & 0x80 != 0) {
+        return Ok(None);
+    }
+    let (mut line, mut offset) = (1_u64, 0_u64);
+    let (mut matched, mut dashes) = (0_usize, 0_usize);
+    for byte in input.by_ref().bytes() {
+        let byte = byte?;
+        if matched < END.len() {
+            let is_next = END.get(matched) == Some(&byte);
+            matched = match byte {
+                _next if is_next => matched.saturating_add(1),
+                // More dashes than the line begins with.
+                b'-' => matched.min(DASHES),
+                _other => 0,
+            };
+        } else if dashes < DASHES {
+            dashes = if byte == b'-' { dashes.saturating_add(1) } else { 0 };
+        } else if !byte.is_ascii_whitespace() {
+            let mut found = vec![byte];
+            input.take(u64::try_from(FOUND_MAX).unwrap_or(0)).read_to_end(&mut found)?;
+            let found = String::from_utf8_lossy(&found).into_owned();
+            let found: String = found.lines().next().unwrap_or_default().escape_debug().collect();
+            return Ok(Some(format!(
+                "line {line}, byte {offset}: expected nothing behind the line that ends the \
+                 message, found \"{found}\"; what lies there would not be read: ask for one \
+                 message a file"
+            )));
+        }
+        line = line.saturating_add(u64::from(byte == b'\n'));
+        offset = offset.saturating_add(1);
+    }
+    Ok(None)
 }
 
 /// Ends in an error where more comes out than may.

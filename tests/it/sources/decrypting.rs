@@ -210,6 +210,41 @@ async fn what_cannot_be_opened_whole_is_refused_in_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn nothing_behind_an_armored_message_is_lost_without_a_word() {
+    let place = Place::new();
+    let to = place.own.to_public_key();
+    let armored = Making { to: &to, by: Some(&place.bank), packed: false, armored: true };
+    let (first, second) = (armored.of(b"the first"), armored.of(b"the second"));
+    let lines = first.iter().filter(|byte| **byte == b'\n').count();
+    place.put("space.asc", &[&first[..], b" \r\n\t\n"].concat());
+    place.put("two.asc", &[&first[..], &second[..]].concat());
+    place.put("tail.asc", &[&first[..], b"\n-- \nThe bank\n"].concat());
+    let glued = [first.trim_ascii_end(), b"ORD-2;5.00\n"].concat();
+    place.put("glued.asc", &glued);
+    for more in ["", "signed_by = 'bank.asc'"] {
+        let haul = place.fetch(more, "a b").await;
+        let told = told(&haul);
+        let behind = |name: &str| {
+            let start = format!("sealed {name}: ");
+            let one = told.iter().find(|one| one.starts_with(&start)).unwrap();
+            one.split_once("decrypted: ").unwrap().1.to_owned()
+        };
+        assert_eq!(came(&haul).len(), 1, "{told:?}");
+        assert_eq!(read(came(&haul)[0].readable()), "the first");
+        let want = format!(
+            "line {}, byte {}: expected nothing behind the line that ends the message, found \
+             \"-----BEGIN PGP MESSAGE-----\"; ",
+            lines + 1,
+            first.len()
+        );
+        assert!(behind("two.asc").starts_with(&want), "{told:?}");
+        assert!(behind("tail.asc").contains("found \"-- \"; "), "{told:?}");
+        assert!(behind("glued.asc").starts_with(&format!("line {lines}, ")), "{told:?}");
+        assert!(behind("glued.asc").contains("found \"ORD-2;5.00\"; "), "{told:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_bomb_ends_in_an_error_and_not_on_the_disk() {
     let place = Place::new();
     let to = place.own.to_public_key();
