@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::ops::Bound;
 
-use chrono::format::{Item, StrftimeItems};
+use chrono::format::{Item, Numeric, StrftimeItems};
 use chrono::{
     Datelike, Days, LocalResult, NaiveDate, NaiveTime, TimeDelta, TimeZone, Utc, Weekday,
 };
@@ -22,6 +22,11 @@ const CLOSED_MAX: u32 = 60;
 
 /// Clocks were never moved by more than a day; looked for in quarters of an hour.
 const GAP_QUARTERS: u32 = 100;
+
+/// From which year on names of days are held against each other, and how many days: a leap year,
+/// and years of each kind of week.
+const NAMED_FROM: i32 = 2024;
+const NAMED_DAYS: usize = 4_400;
 
 /// A file that is to come for every business day.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,6 +138,30 @@ impl Expected {
     /// Whether a name's pattern can be filled in for a day: it holds dates alone, no times.
     pub fn is_name(name: &str) -> bool {
         NaiveDate::from_ymd_opt(2026, 11, 19).is_some_and(|day| filled(name, day).is_some())
+    }
+
+    /// Two days that a name's pattern calls alike, with a day between them that it calls
+    /// otherwise: by such a name nobody tells the file of one from that of the other. Days beside
+    /// each other may share a file, as those of a month do.
+    pub fn days_of_one_name(pattern: &str) -> Option<(NaiveDate, NaiveDate)> {
+        let items: Vec<Item<'_>> = StrftimeItems::new(pattern).collect();
+        let has = |numeric: &Numeric| items.iter().any(|item| is_numeric(item, numeric));
+        let has_year = has(&Numeric::Year) || has(&Numeric::YearMod100);
+        let has_day = has(&Numeric::Ordinal) || (has(&Numeric::Month) && has(&Numeric::Day));
+        if has_year && has_day {
+            return None;
+        }
+        let first = NaiveDate::from_ymd_opt(NAMED_FROM, 1, 1)?;
+        let mut last_of: HashMap<String, (NaiveDate, NaiveDate)> = HashMap::new();
+        for day in first.iter_days().take(NAMED_DAYS) {
+            let name = filled(pattern, day)?;
+            let (began, last) = last_of.entry(name).or_insert((day, day));
+            if last.succ_opt().is_some_and(|next| next < day) {
+                return Some((*began, day));
+            }
+            *last = day;
+        }
+        None
     }
 
     /// Whether names tell the day; else the time at which a file came must.
@@ -300,6 +329,10 @@ impl Expected {
     }
 }
 
+fn is_numeric(item: &Item<'_>, numeric: &Numeric) -> bool {
+    matches!(item, Item::Numeric(own, _pad) if own == numeric)
+}
+
 fn filled(pattern: &str, day: NaiveDate) -> Option<String> {
     let mut name = String::new();
     write!(name, "{}", day.format(pattern)).ok()?;
@@ -406,6 +439,41 @@ mod tests {
             zone: chrono_tz::Europe::Berlin,
             lag_days: 1,
             calendar: Calendar::weekdays(),
+        }
+    }
+
+    #[test]
+    fn a_name_that_comes_again_is_told_and_one_of_days_side_by_side_is_not() {
+        let again = |pattern: &str| {
+            let days = Expected::days_of_one_name(pattern);
+            days.map(|(first, again)| format!("{first} {again}"))
+        };
+        for pattern in [
+            "T.xml",
+            "T_*.xml",
+            "T_%Y%m%d.xml",
+            "T_%y%m%d.xml",
+            "T_%F*.xml",
+            "T_%y%j",
+            "T_%Y%m.xml",
+            "T_%Y.xml",
+            "T_%G-W%V.xml",
+            "T_%d%b%Y",
+            "T_%D",
+        ] {
+            assert_eq!(again(pattern), None, "{pattern}");
+        }
+        for (pattern, days) in [
+            ("T_%d.xml", "2024-01-01 2024-02-01"),
+            ("T_%m%d.xml", "2024-01-01 2025-01-01"),
+            ("T_%m.xml", "2024-01-01 2025-01-01"),
+            ("T_%j.xml", "2024-01-01 2025-01-01"),
+            ("T_%a.xml", "2024-01-01 2024-01-08"),
+            ("T_%Y_%d.xml", "2024-01-01 2024-02-01"),
+            // The last days of December are of the first week of the next year.
+            ("T_%Y-W%V.xml", "2024-01-01 2024-12-30"),
+        ] {
+            assert_eq!(again(pattern).as_deref(), Some(days), "{pattern}");
         }
     }
 

@@ -168,7 +168,8 @@ pub struct DecryptSettings {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedSettings {
-    /// Its name, with the business day's date by strftime: `STMT_%Y%m%d*.xml`.
+    /// Its name, with the business day's date by strftime: `STMT_%Y%m%d*.xml`. A part of the date
+    /// that comes again (`%m%d`, without a year) is refused: write a `*` in its place.
     pub name: String,
     /// The time of day by which it is there, in the source's zone: `07:30`.
     pub by: String,
@@ -672,6 +673,15 @@ impl ExpectedSettings {
             let text = "expected a name with the day's date by strftime, as STMT_%Y%m%d*.xml";
             return Err(("name", text.to_owned()));
         }
+        if let Some((first, again)) = Expected::days_of_one_name(&self.name) {
+            let text = format!(
+                "{first} and {again} have the same name, so that an old file would be taken for \
+                 a new one; expected the date with its year, month and day, as STMT_%Y%m%d*.xml, \
+                 or, where the names have no more, a name without a date: `*` in its place, and \
+                 the time of writing tells the day"
+            );
+            return Err(("name", text));
+        }
         let by = NaiveTime::parse_from_str(&self.by, "%H:%M");
         let by = by.map_err(|_bad| ("by", "expected a time of day, as 07:30".to_owned()))?;
         if self.lag_days > LAG_MAX {
@@ -803,6 +813,15 @@ mod tests {
         assert_eq!(server.known_hosts, Path::new("/etc/tieout/known_hosts"));
         assert_eq!((server.connect_timeout.as_secs(), server.timeout.as_secs()), (10, 30));
         assert_eq!(source.zone, chrono_tz::Europe::Berlin);
+    }
+
+    #[test]
+    fn a_name_whose_part_of_a_date_comes_again_is_refused() {
+        let of = |name: &str| format!("{FOLDER}[[expected]]\nname = '{name}'\nby = '07:30'\n");
+        let text = read(&of("a_%m%d.xml")).unwrap_err();
+        let says = "expected.0.name: 2024-01-01 and 2025-01-01 have the same name, so that";
+        assert!(text.contains(says), "{text}");
+        assert!(read(&of("a_%Y%m.xml")).is_ok());
     }
 
     #[test]
