@@ -106,8 +106,8 @@ pub fn pick(
             Convention::Rename => (None, None),
             Convention::Marker(template) => {
                 let marker = named(template, &seen.name);
-                let is_there = by_name.contains_key(marker.as_str());
-                (Some(marker), (!is_there).then_some("its marker file is not there"))
+                let wait = unmarked(seen, by_name.get(marker.as_str()).copied());
+                (Some(marker), wait)
             }
             Convention::Stable => {
                 let is_same = earlier.contains(*seen);
@@ -132,6 +132,18 @@ impl Convention {
             Self::Rename | Self::Stable => false,
         }
     }
+}
+
+/// Why a file is not whole yet, with what has its marker's name. One that is older than its file
+/// was made for the file that had the name before; where a listing tells no times, it counts.
+fn unmarked(seen: &Seen, marker: Option<&Seen>) -> Option<&'static str> {
+    let Some(marker) = marker else { return Some("its marker file is not there") };
+    if marker.kind != Kind::File {
+        return Some("what has the name of its marker is no regular file");
+    }
+    let is_stale =
+        matches!((marker.modified, seen.modified), (Some(mark), Some(own)) if mark < own);
+    is_stale.then_some("its marker file is older than it: it was made for another one")
 }
 
 /// A marker's name from its template.
@@ -229,6 +241,31 @@ mod tests {
         assert_eq!(every.waiting.len(), 2, "{every:?}");
         let by_stem = Convention::Marker("{stem}.ok".to_owned());
         assert_eq!(names(&pick(&listing, &[], &globs("*.xml"), &by_stem)), ["b.xml"]);
+    }
+
+    #[test]
+    fn a_marker_of_the_file_before_is_no_sign() {
+        let at = |name: &str, modified: Option<u64>| Seen { modified, ..seen(name, 5) };
+        let by_name = Convention::Marker("{name}.done".to_owned());
+        let picked = |marker: Seen, own: Option<u64>| {
+            pick(&[at("a.csv", own), marker], &[], &globs("*.csv"), &by_name)
+        };
+        let stale = picked(at("a.csv.done", Some(6)), Some(7));
+        assert_eq!(names(&stale), [""; 0]);
+        let why = "its marker file is older than it: it was made for another one";
+        assert_eq!(stale.waiting, [(at("a.csv", Some(7)), why)]);
+        for (marker, own) in
+            [(Some(7), Some(7)), (Some(8), Some(7)), (None, Some(7)), (Some(7), None)]
+        {
+            assert_eq!(names(&picked(at("a.csv.done", marker), own)), ["a.csv"]);
+        }
+        for kind in [Kind::Folder, Kind::Other] {
+            let marker = Seen { kind, ..at("a.csv.done", Some(8)) };
+            let odd = picked(marker, Some(7));
+            assert_eq!(names(&odd), [""; 0]);
+            let why = "what has the name of its marker is no regular file";
+            assert_eq!(odd.waiting, [(at("a.csv", Some(7)), why)]);
+        }
     }
 
     #[test]
