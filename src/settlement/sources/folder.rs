@@ -2,14 +2,15 @@
 
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
-use std::io::{self, Write};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use rustix::fs::{Mode, OFlags};
 
 use crate::settlement::sources::pick::{Kind, Seen};
-use crate::settlement::sources::{Going, Shelf, SourceError, note, pour};
+use crate::settlement::sources::{BUFFER, Going, Shelf, SourceError, note, pour};
 
 /// A folder.
 #[derive(Debug, Clone)]
@@ -79,22 +80,104 @@ impl Shelf for Folder {
         std::fs::create_dir_all(&folder).map_err(|e| gone("making", &folder, &e))?;
         let from = self.at(name);
         let to = folder.join(to);
-        // Never over another file, nor in between a look and a rename.
-        let renamed = rustix::fs::renameat_with(
-            rustix::fs::CWD,
-            &from,
-            rustix::fs::CWD,
-            &to,
-            rustix::fs::RenameFlags::NOREPLACE,
-        );
-        renamed.map_err(|error| match io::Error::from(error) {
-            error if error.kind() == io::ErrorKind::AlreadyExists => SourceError::Gone {
-                doing: format!("archiving to {}", to.display()),
-                problem: "a file of this name is there".to_owned(),
-            },
-            error => gone("archiving", &from, &error),
-        })
+        match renamed(&from, &to) {
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                carry(name, &from, &folder, &to)
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(taken(&to)),
+            Err(error) => Err(gone("archiving", &from, &error)),
+            Ok(()) => Ok(()),
+        }
     }
+}
+
+/// Never over another file, nor in between a look and a rename.
+fn renamed(from: &Path, to: &Path) -> io::Result<()> {
+    let here = rustix::fs::CWD;
+    let flags = rustix::fs::RenameFlags::NOREPLACE;
+    rustix::fs::renameat_with(here, from, here, to, flags).map_err(io::Error::from)
+}
+
+fn taken(to: &Path) -> SourceError {
+    SourceError::Gone {
+        doing: format!("archiving to {}", to.display()),
+        problem: "a file of this name is there".to_owned(),
+    }
+}
+
+/// Moves a file to another file system: a copy that is whole and on the disk has its name before
+/// the file itself goes. Whoever dies in between leaves both, and the next one finds the copy, or
+/// what there is of it, and goes on from there.
+fn carry(name: &str, from: &Path, folder: &Path, to: &Path) -> Result<(), SourceError> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(from, flags, Mode::empty()).map_err(io::Error::from);
+    let mut file = File::from(opened.map_err(|e| gone("opening", from, &e))?);
+    let before = file.metadata().map_err(|e| gone("looking at", from, &e))?;
+    let changed =
+        |problem: &str| SourceError::Changed { name: name.to_owned(), problem: problem.to_owned() };
+    if !before.is_file() {
+        return Err(changed("it is no regular file"));
+    }
+    let copying = |error: io::Error| gone("copying into the archive", from, &error);
+    if to.symlink_metadata().is_ok() {
+        // Another one, or the copy of a move that ended early.
+        if !is_alike(&mut file, to).map_err(copying)? {
+            return Err(taken(to));
+        }
+    } else {
+        let end = to.file_name().unwrap_or_default().to_string_lossy();
+        let part = folder.join(format!(".{end}.part"));
+        copied(&mut file, &before, &part).map_err(copying)?;
+        renamed(&part, to).map_err(|e| gone("archiving", from, &e))?;
+    }
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(copying)?;
+    let now = from.symlink_metadata().map_err(|e| gone("looking at", from, &e))?;
+    if !is_still(&before, &now) {
+        return Err(changed("another file has its name now"));
+    }
+    std::fs::remove_file(from).map_err(|e| gone("taking out what was archived,", from, &e))
+}
+
+/// With its time and its rights, as a file that is renamed keeps them.
+fn copied(file: &mut File, of: &Metadata, part: &Path) -> io::Result<()> {
+    match std::fs::remove_file(part) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _gone => {}
+    }
+    let mut copy = File::create_new(part)?;
+    io::copy(file, &mut copy)?;
+    copy.set_permissions(of.permissions())?;
+    copy.set_modified(of.modified()?)?;
+    copy.sync_all()
+}
+
+/// Whether a file's bytes are another one's, too.
+fn is_alike(file: &mut File, other: &Path) -> io::Result<bool> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let other = File::from(rustix::fs::open(other, flags, Mode::empty())?);
+    let metadata = other.metadata()?;
+    if !metadata.is_file() || metadata.len() != file.metadata()?.len() {
+        return Ok(false);
+    }
+    let mut own = BufReader::with_capacity(BUFFER, file);
+    let mut other = BufReader::with_capacity(BUFFER, other);
+    loop {
+        let (left, right) = (own.fill_buf()?, other.fill_buf()?);
+        let count = left.len().min(right.len());
+        if count == 0 {
+            return Ok(left.len() == right.len());
+        }
+        if left.get(..count) != right.get(..count) {
+            return Ok(false);
+        }
+        own.consume(count);
+        other.consume(count);
+    }
+}
+
+fn is_still(before: &Metadata, now: &Metadata) -> bool {
+    let of = |one: &Metadata| (one.dev(), one.ino(), one.len(), one.mtime(), one.mtime_nsec());
+    of(before) == of(now)
 }
 
 fn seen(name: &OsStr, metadata: &Metadata) -> Seen {
@@ -117,4 +200,75 @@ fn kind(metadata: &Metadata) -> Kind {
 
 fn gone(doing: &str, path: &Path, error: &io::Error) -> SourceError {
     SourceError::Gone { doing: format!("{doing} {}", path.display()), problem: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Moves `a.xml` to `done/a.xml.1`, as onto another file system.
+    fn moved(at: &Path) -> Result<(), SourceError> {
+        let done = at.join("done");
+        carry("a.xml", &at.join("a.xml"), &done, &done.join("a.xml.1"))
+    }
+
+    fn inbox() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("done")).unwrap();
+        std::fs::write(folder.path().join("a.xml"), "some bytes").unwrap();
+        folder
+    }
+
+    fn archived(at: &Path) -> Vec<(String, String)> {
+        let files = std::fs::read_dir(at.join("done")).unwrap().map(|file| file.unwrap().path());
+        let told = |path: PathBuf| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            (name, std::fs::read_to_string(path).unwrap())
+        };
+        let mut all: Vec<_> = files.map(told).collect();
+        all.sort();
+        all
+    }
+
+    fn whole() -> Vec<(String, String)> {
+        vec![("a.xml.1".to_owned(), "some bytes".to_owned())]
+    }
+
+    #[test]
+    fn a_file_is_carried_over_with_its_time() {
+        let folder = inbox();
+        let from = folder.path().join("a.xml");
+        let before = from.metadata().unwrap();
+        moved(folder.path()).unwrap();
+        assert!(!from.exists());
+        assert_eq!(archived(folder.path()), whole());
+        let after = folder.path().join("done/a.xml.1").metadata().unwrap();
+        assert_eq!(after.modified().unwrap(), before.modified().unwrap());
+        assert_eq!(after.permissions(), before.permissions());
+    }
+
+    #[test]
+    fn a_move_that_ended_early_is_gone_on_with() {
+        let folder = inbox();
+        let from = folder.path().join("a.xml");
+        std::fs::write(folder.path().join("done/.a.xml.1.part"), "some").unwrap();
+        moved(folder.path()).unwrap();
+        assert_eq!(archived(folder.path()), whole());
+        // The copy had its name, and the file was not taken out yet.
+        std::fs::write(&from, "some bytes").unwrap();
+        moved(folder.path()).unwrap();
+        assert!(!from.exists());
+        assert_eq!(archived(folder.path()), whole());
+    }
+
+    #[test]
+    fn another_file_of_the_name_is_never_written_over() {
+        for other in ["other bytes", "some bytez"] {
+            let folder = inbox();
+            std::fs::write(folder.path().join("done/a.xml.1"), other).unwrap();
+            assert!(matches!(moved(folder.path()), Err(SourceError::Gone { .. })));
+            assert!(folder.path().join("a.xml").exists());
+            assert_eq!(archived(folder.path()), [("a.xml.1".to_owned(), other.to_owned())]);
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
@@ -186,6 +187,30 @@ fn files_are_put_away_after_the_commit_and_none_is_overwritten() {
         assert_eq!(names(&sshd.at("done")).len(), 2);
         std::fs::remove_dir_all(sshd.at("done")).unwrap();
     }
+}
+
+#[test]
+fn a_file_is_put_away_on_another_disk() {
+    let (inbox, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir_in("/dev/shm").unwrap());
+    std::fs::create_dir(inbox.path().join("in")).unwrap();
+    let device = |path: &Path| std::os::unix::fs::MetadataExt::dev(&path.metadata().unwrap());
+    assert_ne!(device(inbox.path()), device(other.path()), "/dev/shm is no disk of its own");
+    let from = inbox.path().join("in/a.xml");
+    std::fs::write(&from, "some bytes").unwrap();
+    let done = other.path().join("done");
+    let text = format!(
+        "name = 'inbox'\nkind = 'folder'\npath = 'in'\nready = 'rename'\narchive = '{}'\n",
+        done.display()
+    );
+    let source = super::source(inbox.path(), &text);
+    let spool = Spool::new(inbox.path().join("spool"));
+    let haul = fetch(&source, &Secrets::default(), &spool, &|_| false, &mut |_| true);
+    let files: Vec<Settled> = came(&haul).into_iter().map(Settled::from).collect();
+    let failed = archive(&source, &Secrets::default(), &files).unwrap();
+    assert!(failed.is_empty(), "{failed:?}");
+    assert!(!from.exists());
+    let short: String = files[0].sha256.chars().take(12).collect();
+    assert_eq!(names(&done), [format!("a.xml.{short}")]);
 }
 
 #[test]
