@@ -15,7 +15,7 @@ use chrono::{
 use chrono_tz::Tz;
 
 use crate::model::time::{Instant, earlier};
-use crate::model::wildcard::fits;
+use crate::model::wildcard::{fits, meet};
 
 /// No calendar has so many days in a row without a business day.
 const CLOSED_MAX: u32 = 60;
@@ -189,6 +189,11 @@ impl Expected {
     /// Whether a file of this name may be one of these, of whatever day.
     pub fn is_for_some_day(&self, name: &str) -> bool {
         fits(&self.name_for_any_day(), name)
+    }
+
+    /// Whether a file of one of these names, of whatever day, may be like a pattern.
+    pub fn may_fit(&self, pattern: &str) -> bool {
+        meet(pattern, &self.name_for_any_day())
     }
 
     /// When a day begins in the zone.

@@ -29,6 +29,50 @@ pub fn fits(pattern: &str, text: &str) -> bool {
     pattern.get(at..).is_some_and(|rest| rest.iter().all(|letter| *letter == '*'))
 }
 
+/// Whether any text is like both patterns.
+pub fn meet(one: &str, other: &str) -> bool {
+    let one: Vec<char> = one.chars().collect();
+    let mut other: Vec<char> = other.chars().collect();
+    other.push('\0');
+    // Which rests of the other pattern are left once so much of the first is taken.
+    let mut rests = vec![true];
+    rests.resize(other.len(), false);
+    skip_stars(&other, &mut rests);
+    for letter in one {
+        let mut next = if letter == '*' { rests.clone() } else { vec![false; other.len()] };
+        for (at, own) in other.iter().enumerate() {
+            let can_be = rests.get(at).copied().unwrap_or(false)
+                || (letter == '*' && next.get(at).copied().unwrap_or(false));
+            let is_alike = *own == '?' || letter == '?' || *own == letter;
+            let behind = at.saturating_add(1);
+            let (stays, goes) = match (letter, own) {
+                (_any, '\0') => (false, false),
+                ('*', _own) => (false, true),
+                (_letter, '*') => (true, false),
+                _both => (false, is_alike),
+            };
+            for (to, takes) in [(at, stays), (behind, goes)] {
+                if let Some(rest) = next.get_mut(to).filter(|_| can_be && takes) {
+                    *rest = true;
+                }
+            }
+        }
+        skip_stars(&other, &mut next);
+        rests = next;
+    }
+    rests.last().copied().unwrap_or(false)
+}
+
+/// A star stands for nothing, too.
+fn skip_stars(pattern: &[char], rests: &mut [bool]) {
+    for (at, letter) in pattern.iter().enumerate() {
+        let is_there = *letter == '*' && rests.get(at).copied().unwrap_or(false);
+        if let Some(rest) = rests.get_mut(at.saturating_add(1)).filter(|_| is_there) {
+            *rest = true;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,5 +103,26 @@ mod tests {
         let text = "a".repeat(2_000);
         let pattern = format!("{}b", "a*".repeat(500));
         assert!(!fits(&pattern, &text));
+    }
+
+    #[test]
+    fn patterns_meet_where_a_text_is_like_both() {
+        for (one, other, want) in [
+            ("*.csv", "STMT_*.xml", false),
+            ("*.xml", "STMT_*.xml", true),
+            ("*.xml", "STMT_*", true),
+            ("STMT_2026*", "STMT_*.xml", true),
+            ("STMT_??.xml", "STMT_*1.xml", true),
+            ("STMT_?.xml", "STMT_12.xml", false),
+            ("*", "", true),
+            ("?", "", false),
+            ("", "", true),
+            ("a*b*c", "*cb?", true),
+            ("a*b", "*a", false),
+            ("a.xml", "A.xml", false),
+        ] {
+            assert_eq!(meet(one, other), want, "{one} {other}");
+            assert_eq!(meet(other, one), want, "{other} {one}");
+        }
     }
 }

@@ -38,12 +38,26 @@ pub(super) fn look(report_dir: &Path, say: Say<'_>) {
     });
 }
 
-/// Where fetched files lie: told only where they cannot.
+/// Where fetched files lie: told only where they cannot, or hardly.
 pub(super) fn spool(spool_dir: &Path, say: Say<'_>) {
-    let found = obstacle(spool_dir, "files.spool (TIEOUT_FILES_SPOOL)");
-    let Some(Obstacle { why, next }) = found else { return };
-    let text = format!("what is fetched cannot be written to {}: {why}", spool_dir.display());
-    say(fail("disk", Exit::Partial, "spool", text, next));
+    let shown = spool_dir.display();
+    if let Some(Obstacle { why, next }) = obstacle(spool_dir, "files.spool (TIEOUT_FILES_SPOOL)") {
+        let text = format!("what is fetched cannot be written to {shown}: {why}");
+        return say(fail("disk", Exit::Partial, "spool", text, next));
+    }
+    // How much is free where it cannot be told is said of the reports' disk.
+    let Ok(disk) = statvfs(standing(spool_dir).unwrap_or(spool_dir)) else { return };
+    room_for_spool(&shown.to_string(), disk.f_bavail.saturating_mul(disk.f_frsize), say);
+}
+
+fn room_for_spool(shown: &str, free: u64, say: Say<'_>) {
+    let little = format!("only {} free for what is fetched, in {shown}", size_text(free));
+    let next = "free some space, or set files.spool (TIEOUT_FILES_SPOOL) to another disk";
+    match free {
+        free if free < TOO_LITTLE => say(fail("disk", Exit::Partial, "spool_full", little, next)),
+        free if free < LITTLE => say(warn("disk", "spool_low", little, next)),
+        _enough => {}
+    }
 }
 
 /// `41 GiB`.
@@ -100,6 +114,20 @@ mod tests {
         let Finding { text, next, .. } = found.first().unwrap();
         assert!(text.ends_with(&format!("{} is no folder", link.display())), "{text}");
         assert!(next.as_deref().unwrap().contains("what it leads to is not there"), "{next:?}");
+    }
+
+    #[test]
+    fn a_full_disk_of_the_spool_is_told() {
+        let of = |free: u64| {
+            let mut found = Vec::new();
+            room_for_spool("spool", free, &mut |finding| found.push(finding));
+            found.iter().map(|one| (one.code, one.text.clone())).collect::<Vec<_>>()
+        };
+        let full = "only 8 KiB free for what is fetched, in spool".to_owned();
+        assert_eq!(of(8 * 1024), [("spool_full", full)]);
+        let low = "only 64 MiB free for what is fetched, in spool".to_owned();
+        assert_eq!(of(TOO_LITTLE), [("spool_low", low)]);
+        assert_eq!(of(LITTLE), []);
     }
 
     #[test]

@@ -85,5 +85,18 @@ fn warnings(source: &Source) -> Vec<Finding> {
         let next = format!("add [[source.expected]] to `{}`", source.name);
         found.push(warn(&what, "no_expected", text.to_owned(), next));
     }
+    for expected in &source.expected {
+        if source.globs.iter().any(|glob| expected.file.may_fit(glob)) {
+            continue;
+        }
+        let name = &expected.file.name;
+        let text = format!(
+            "no pattern of its `glob` ({}) fits the expected {name}: such a file is never \
+             fetched, and missing each day",
+            source.globs.join(", ")
+        );
+        let next = format!("add a pattern to `glob` of `{}`, or mend that name", source.name);
+        found.push(warn(&what, "glob_expected", text, next));
+    }
     found
 }

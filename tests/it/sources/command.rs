@@ -215,11 +215,16 @@ fn the_doctor_looks_at_every_source() {
     let unexpected = checks("no_expected");
     assert_eq!(unexpected.len(), 1);
     assert_eq!(unexpected[0].0, "bank-b sftp");
+    assert_eq!(checks("glob_expected"), []);
     assert_eq!(checks("key_open"), []);
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     std::fs::set_permissions(sshd.path("client"), open).unwrap();
     assert_eq!(checks("key_open").len(), 2);
     std::fs::write(sshd.path("known_hosts"), "@revoked * ssh-ed25519 !!\n").unwrap();
     assert_eq!(checks("known_hosts")[0].0, "bank-a sftp");
+    let section = sshd.section("glob = ['*.csv', 'a_*']\n");
+    configure(&sshd.path(""), &format!("{section}{expected}"));
+    let text = "no pattern of its `glob` (*.csv, a_*) fits the expected STMT_%Y%m%d*.xml";
+    assert!(checks("glob_expected")[0].2.starts_with(text), "{:?}", checks("glob_expected"));
     assert!(!sshd.path("spool").exists());
 }
