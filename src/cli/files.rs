@@ -196,7 +196,7 @@ fn look<'a>(
 
 fn tell(seen: &Seen, common: &Common) {
     if let Err(Unread { why, next }) = &seen.what {
-        let name = seen.file.display();
+        let name = page::one_line(&seen.file.display().to_string());
         let member = seen.member.as_ref().map(|member| format!(" ({member})")).unwrap_or_default();
         page::warn(&format!(
             "tieout: partial: {name}{member} cannot be read: {why}; it was not inspected"

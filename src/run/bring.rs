@@ -191,8 +191,8 @@ impl BroughtIn {
                 let text = format!("quarantined as file {id}, none of its lines counts: {what}");
                 let next = match self.format {
                     SEALED => {
-                        "look at [source.decrypt], and at which key the sender uses; with other \
-                         keys it is fetched again"
+                        "ask the sender for it again, or look at [source.decrypt] where the key \
+                         is what is wrong; with other keys it is fetched again"
                     }
                     _read => "ask for the file again; a right one is brought in beside it",
                 };

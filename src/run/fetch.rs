@@ -300,7 +300,15 @@ impl Fetching<'_> {
                 continue;
             }
             note.refused = note.refused.saturating_add(1);
-            let next = error.hint(&source.name);
+            let next = match &error {
+                // It was listed: the path is right.
+                SourceError::Gone { .. } => {
+                    "it was moved or taken out since it was listed, or this login may not read \
+                     it; the next run looks again"
+                        .to_owned()
+                }
+                other => other.hint(&source.name),
+            };
             let text = format!("source {}: {error}; next: {next}", source.name);
             tell(Told::Missed(error.exit(), text));
         }

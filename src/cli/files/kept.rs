@@ -19,7 +19,8 @@ use crate::run::pages::lacking;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::files::{
-    FileDriver, FileFilter, FileRow, FileState, LinePlace, LineState, StatementRow, StoredLine,
+    FileDriver, FileFilter, FileRow, FileState, Held, LinePlace, LineState, StatementRow,
+    StatementState, StoredLine,
 };
 
 /// How many statements or lines are read at once.
@@ -274,12 +275,25 @@ fn statement_rows(statement: &StatementRow) -> Vec<String> {
         rows.push(format!("            {from} to {to}, {ties}"));
     }
     if let Some(held) = statement.held_for {
-        let beside = statement
-            .rival
-            .map(|(file, number)| format!(", beside statement {number} of file {file}"));
-        rows.push(format!("            held as {}{}", held.as_str(), beside.unwrap_or_default()));
+        rows.push(format!("            {}", held_text(statement, held)));
     }
     rows
+}
+
+/// Why a statement is held, or was, and what stands beside it or took its place.
+fn held_text(statement: &StatementRow, held: Held) -> String {
+    let other = statement.rival.map(|(file, number)| format!("statement {number} of file {file}"));
+    let beside = other.as_ref().map(|other| format!(", beside {other}")).unwrap_or_default();
+    let why = held.as_str();
+    match (statement.state, other) {
+        (StatementState::Held, _) => format!("held as {why}{beside}"),
+        (StatementState::Superseded, Some(other)) if held != Held::Deletion => {
+            format!("was held as {why}; {other} took its place")
+        }
+        (StatementState::Live | StatementState::Superseded, _) => {
+            format!("was held as {why}{beside}, until it was released")
+        }
+    }
 }
 
 /// By whose word the lines of a file count that does not tie.

@@ -234,7 +234,8 @@ fn tell_plan(
 fn tell_preview(file: &FileRow, preview: &Preview) {
     let lines = counted(preview.lines, "line", "lines");
     let text = format!(
-        "file {}: {lines} of it would be loaded, marked as untied; nothing was changed",
+        "file {}: {lines} of it would be loaded, marked as untied, and held where their statement \
+         counts from another file; nothing was changed",
         file.id
     );
     folded("", &text).iter().for_each(|row| out::stdout(row));

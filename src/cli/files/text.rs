@@ -34,9 +34,10 @@ pub fn wrong(seen: &Seen, found: &Inspection) -> Vec<String> {
 }
 
 fn name(seen: &Seen) -> String {
+    let file = one_line(&seen.file.display().to_string());
     match &seen.member {
-        Some(member) => format!("{} · {}", seen.file.display(), one_line(member)),
-        None => seen.file.display().to_string(),
+        Some(member) => format!("{file} · {}", one_line(member)),
+        None => file,
     }
 }
 
@@ -74,9 +75,16 @@ fn statements(sums: &Sums) -> Vec<String> {
     }
     let hidden = sums.statements_total.saturating_sub(u64::try_from(SHOWN).unwrap_or(0));
     if hidden > 0 {
-        rows.push(format!("  … and {} more; --json lists them", count(hidden.into())));
+        let listed = listed(sums.statements.len(), sums.statements_total);
+        rows.push(format!("  … and {} more; {listed}", count(hidden.into())));
     }
     rows
+}
+
+/// What `--json` has of so many.
+fn listed(listed: usize, total: u64) -> String {
+    let of = u64::try_from(listed).unwrap_or(u64::MAX);
+    if of < total { format!("--json lists the first {listed}") } else { "--json lists them".into() }
 }
 
 fn statement(sum: &StatementSum) -> Vec<String> {
@@ -197,7 +205,8 @@ fn problems(sums: &Sums, which: impl Fn(Severity) -> bool) -> Vec<String> {
     let shown = u64::try_from(SHOWN).unwrap_or(0);
     let hidden = sums.problems_total.saturating_sub(shown);
     if hidden > 0 {
-        rows.push(format!("  … and {} more problems; --json lists them", count(hidden.into())));
+        let listed = listed(sums.problems.len(), sums.problems_total);
+        rows.push(format!("  … and {} more problems; {listed}", count(hidden.into())));
     }
     rows
 }
@@ -208,4 +217,15 @@ fn amount(minor: i128, currency: Currency) -> String {
 
 fn count(number: i128) -> String {
     grouped_text(number, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_listed_is_not_said_to_be() {
+        assert_eq!(listed(200, 200), "--json lists them");
+        assert_eq!(listed(200, 5_000), "--json lists the first 200");
+    }
 }

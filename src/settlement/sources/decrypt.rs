@@ -28,6 +28,12 @@ const LAYERS_MAX: usize = 4;
 /// Where the bounds end it.
 const TOO_MUCH: &str = "more comes out of it than any settlement file of its size holds";
 
+/// What is packed in a way that is not read, and what nothing shows not to have been changed.
+const PACKED: &str = "what it holds is packed by bzip2, which is not read: ask the sender for \
+                      ZLIB, or for none";
+const UNCHECKED: &str = "it is encrypted in the old way, without a code that shows a change (MDC), \
+                         which is not opened: ask the sender for one with it";
+
 /// How much of the keys' hash is told: enough to tell two sets of keys apart.
 const STAMP: usize = 16;
 
@@ -180,6 +186,9 @@ fn in_words(error: &str) -> String {
     if error.contains(TOO_MUCH) {
         return error.to_owned();
     }
+    if error.contains("unsupported compression algorithm") {
+        return PACKED.to_owned();
+    }
     format!(
         "it was changed, damaged or cut on its way, so nothing in it can be trusted; fetch it \
          again, or ask the sender for it ({error})"
@@ -189,6 +198,9 @@ fn in_words(error: &str) -> String {
 /// Whether a layer could not be read, or is none that is known.
 fn of_reading(error: &PgpError) -> String {
     let text = error.to_string();
+    if text.contains("SymEncryptedData is discouraged") {
+        return UNCHECKED.to_owned();
+    }
     if text.starts_with("IO error") { in_words(&text) } else { text }
 }
 

@@ -108,6 +108,13 @@ fn what_holds_nothing_and_what_is_no_file_is_said() {
     std::fs::write(&empty, "").unwrap();
     let (exit, stdout, _) = inspect(&[empty.to_str().unwrap()]);
     assert!(exit == 3 && stdout.contains("it is empty"), "{exit} {stdout}");
+    let broken = folder.path().join("a\nb.sta");
+    std::fs::write(&broken, "").unwrap();
+    let (_, stdout, _) = inspect(&[broken.to_str().unwrap()]);
+    assert!(stdout.lines().next().unwrap().ends_with("a\\nb.sta"), "{stdout}");
+    let nowhere = folder.path().join("c\nd.sta");
+    let (_, _, stderr) = inspect(&[nowhere.to_str().unwrap()]);
+    assert!(stderr.lines().next().unwrap().contains("c\\nd.sta"), "{stderr}");
     let pipe = folder.path().join("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     // Nobody writes to it: to open it would wait for ever.

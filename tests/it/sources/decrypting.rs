@@ -295,12 +295,22 @@ async fn what_gnupg_writes_is_opened() {
     ] {
         place.put(name, &gpg(&[&to[..], &words].concat(), text.as_bytes()));
     }
+    let packed = ["--compress-algo", "bzip2", "--encrypt"];
+    place.put("e.gpg", &gpg(&[&to[..], &packed].concat(), text.as_bytes()));
+    let unchecked = ["--rfc2440", "--disable-mdc", "--cipher-algo", "3DES", "--encrypt"];
+    place.put("f.gpg", &gpg(&[&to[..], &unchecked].concat(), text.as_bytes()));
     let mut over = std::process::Command::new("gpgconf");
     assert!(over.arg("--homedir").arg(&home).args(["--kill", "all"]).status().unwrap().success());
     let haul = place.fetch("", "a b").await;
     assert_eq!(came(&haul).len(), 4, "{:?}", told(&haul));
     for file in came(&haul) {
         assert_eq!(read(file.readable()), text, "{}", file.seen.name);
+    }
+    // What is whole, and not read, is not said to be damaged.
+    let told = told(&haul);
+    for words in ["e.gpg cannot be decrypted: what it holds is packed by bzip2", "code that shows"]
+    {
+        assert!(told.iter().any(|one| one.contains(words)), "{words}: {told:?}");
     }
 }
 
