@@ -56,12 +56,14 @@ impl Marks {
 mod tests {
     use super::*;
 
+    type Marked<'a> = &'a [(i64, bool)];
+
     const C: bool = false;
     const D: bool = true;
 
     #[test]
     fn a_minus_of_all_debits_and_nothing_else_is_none() {
-        let rows: [(&[(i64, bool)], Option<i64>); 9] = [
+        let rows: [(Marked<'_>, Option<i64>); 9] = [
             (&[(1000, C), (350, D)], Some(-350)),
             (&[(1000, C), (-350, D)], Some(-350)),
             (&[(-350, D), (-400, D)], Some(-400)),
