@@ -23,6 +23,7 @@ mod sibling;
 pub mod watch;
 pub mod driver;
 pub mod files;
+mod alike;
 mod pages;
 pub mod release;
 mod told;

@@ -216,11 +216,16 @@ struct Account {
 
 impl Account {
     fn of(side: &Side) -> Self {
+        Self::written(&side.bank_account, &side.currency)
+    }
+
+    /// As a file writes it; an empty currency where there is none.
+    fn written(bank_account: &str, currency: &str) -> Self {
         let mark = |letter: char| !letter.is_ascii_alphanumeric();
-        let text = side.bank_account.to_ascii_uppercase();
+        let text = bank_account.to_ascii_uppercase();
         let text = text.trim_end_matches(mark);
-        let text = match text.strip_suffix(side.currency.as_str()) {
-            Some(own) if !side.currency.is_empty() && !own.trim_end_matches(mark).is_empty() => {
+        let text = match text.strip_suffix(currency) {
+            Some(own) if !currency.is_empty() && !own.trim_end_matches(mark).is_empty() => {
                 own.trim_end_matches(mark)
             }
             _as_it_is => text,
@@ -256,6 +261,11 @@ fn bare(number: &str) -> &str {
 /// Whether two numbers are one, however they are filled up.
 fn is_one_number(one: &str, other: &str) -> bool {
     bare(one).len() >= LEAST && bare(one) == bare(other)
+}
+
+/// Whether two spellings are of one account.
+pub(in crate::store) fn is_one_account(one: &str, other: &str, currency: &str) -> bool {
+    is_same(&Account::written(one, currency), &Account::written(other, currency))
 }
 
 /// The same account: as written, as IBAN and national number, or with zeros or the bank's code

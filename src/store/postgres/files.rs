@@ -18,7 +18,7 @@ use crate::store::files::{
 use crate::store::postgres::copy::CopyRow;
 use crate::store::postgres::errors::{failed, unexpected};
 use crate::store::postgres::transactions::begin;
-use crate::store::postgres::{pages, told};
+use crate::store::postgres::{alike, pages, told};
 use crate::store::told::{overlap_problem, told_problem};
 
 pub(super) const DOING: &str = "bringing the file in";
@@ -549,6 +549,7 @@ async fn put_statement(
     ended: &Ended,
     problems: &mut Vec<Problem>,
 ) -> Result<bool, StoreError> {
+    let ended = &alike::reworded(connection, id, ended).await?;
     let overlaps = told::overlapped(connection, id, ended).await?;
     let may_count = ended.head.held.is_none() && overlaps.is_empty();
     if may_count && insert_statement(connection, id, ended, None).await? {

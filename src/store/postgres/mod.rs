@@ -27,6 +27,7 @@ mod line_cases;
 mod lines;
 mod of_run;
 mod outbox;
+mod alike;
 mod pages;
 mod patience;
 mod payouts;

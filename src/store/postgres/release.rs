@@ -27,7 +27,7 @@ const ASKING: &str = "noting that the file may count";
 const WAITED: &str = "reading which files may count";
 const COMPARING: &str = "comparing a statement with its earlier issues";
 
-const DIALECT: Dialect =
+pub(super) const DIALECT: Dialect =
     Dialect { array: "jsonb_build_array", as_text: "::text", is: "is not distinct from" };
 
 /// Notes a person's word, and changes nothing.

@@ -16,7 +16,7 @@ use crate::store::files::{
 };
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::sql::{Value, execute, execute_rows, fetch};
-use crate::store::sqlite::{pages, runs, told};
+use crate::store::sqlite::{alike, pages, runs, told};
 use crate::store::told::{overlap_problem, told_problem};
 
 pub(super) const DOING: &str = "bringing the file in";
@@ -403,6 +403,7 @@ async fn put_statement(
     ended: &Ended,
     problems: &mut Vec<Problem>,
 ) -> Result<bool, StoreError> {
+    let ended = &alike::reworded(connection, id, ended).await?;
     let overlaps = told::overlapped(connection, id, ended).await?;
     let may_count = ended.head.held.is_none() && overlaps.is_empty();
     if may_count && insert_statement(connection, id, ended, None).await? {

@@ -21,6 +21,7 @@ mod line_cases;
 mod lines;
 mod of_run;
 mod outbox;
+mod alike;
 mod pages;
 mod payouts;
 mod lookup;

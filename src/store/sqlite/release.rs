@@ -26,7 +26,7 @@ pub(super) const ASKING: &str = "noting that the file may count";
 pub(super) const WAITED: &str = "reading which files may count";
 pub(super) const COMPARING: &str = "comparing a statement with its earlier issues";
 
-const DIALECT: Dialect = Dialect { array: "json_array", as_text: "", is: "is" };
+pub(super) const DIALECT: Dialect = Dialect { array: "json_array", as_text: "", is: "is" };
 
 /// Notes a person's word, and changes nothing.
 pub(super) async fn ask(

@@ -70,6 +70,11 @@ fn euros(cents: i64) -> String {
 
 /// A camt.053 (or 052, interim) of one day, which ties.
 pub fn camt(message: &str, id: &str, bookings: &[Booking]) -> String {
+    camt_from(100_000, message, id, bookings)
+}
+
+/// A statement that begins with this balance: one that goes on from another.
+pub fn camt_from(opening: i64, message: &str, id: &str, bookings: &[Booking]) -> String {
     let (body, head) = match message {
         "camt.053" => ("BkToCstmrStmt", "Stmt"),
         _interim => ("BkToCstmrAcctRpt", "Rpt"),
@@ -92,8 +97,8 @@ pub fn camt(message: &str, id: &str, bookings: &[Booking]) -> String {
         )
     };
     let sum: i64 = bookings.iter().map(|b| if b.mark == "CRDT" { b.cents } else { -b.cents }).sum();
-    text.push_str(&balance("OPBD", 100_000));
-    text.push_str(&balance("CLBD", 100_000 + sum));
+    text.push_str(&balance("OPBD", opening));
+    text.push_str(&balance("CLBD", opening + sum));
     for Booking { mark, cents, reference, code } in bookings {
         let refs = match reference.as_str() {
             "" => "<Refs/>".to_owned(),
@@ -254,7 +259,7 @@ async fn a_row_is_woken_once_for_each_file(engine: Engine) {
         ("again.xml", first, "not decided"),
         (
             "more.xml",
-            camt("camt.053", "S2", &[credit(10_001, "pay_1")]),
+            camt_from(110_001, "camt.053", "S2", &[credit(10_001, "pay_1")]),
             "review duplicate_capture",
         ),
     ] {

@@ -172,7 +172,7 @@ async fn ingest_tells_of_files_and_sources_as_a_run_does(engine: Engine) {
     );
     let shop = shop(engine, &folder("inbox", &inbox, &more)).await;
     let put = |day, id: &str| {
-        std::fs::write(inbox.join(name(day)), camt("camt.053", id, &[credit(1, "x")])).unwrap();
+        std::fs::write(inbox.join(name(day)), camt("camt.053", id, &[credit(1, id)])).unwrap();
     };
     put(before(1), "S1");
     let ran = shop.tieout(&["ingest", "--json"]).await.ended(3);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::run::fetching::folder;
-use crate::run::files::{REFUNDS, at_bank, bring, camt, credit, lines, returned};
+use crate::run::files::{REFUNDS, at_bank, bring, camt, camt_from, credit, lines, returned};
 use crate::run::given_back::adyen;
 use crate::run::shop::{Engine, Payment, Ran, Shop, Words, at_text, on_both_databases, tieout_now};
 use crate::support::events;
@@ -139,7 +139,7 @@ async fn a_payout_is_explained_to_the_cent_and_booked_once(engine: Engine) {
     events::check(&told);
     assert!(told.contains("\"net_minor\":\"5081\""), "{told}");
     // The same again is another booking of what was paid out once.
-    let again = camt("camt.053", "S2", &[credit(5_081, "po_1")]);
+    let again = camt_from(105_081, "camt.053", "S2", &[credit(5_081, "po_1")]);
     bring(&shop, "again.xml", &again, 0).await;
     shop.run().await;
     let lines = bank_lines(&shop).await;
@@ -151,8 +151,8 @@ async fn a_payout_is_explained_to_the_cent_and_booked_once(engine: Engine) {
     shop.check(false).await;
 }
 
-/// Whatever run read or matched them: one that the bank booked, one that it did not, and one that it
-/// booked a cent short. One that no line of the window is of stands in its own window.
+/// Whatever run read or matched them: one that the bank booked, one that it did not, and one that
+/// it booked a cent short. One that no line of the window is of stands in its own window.
 async fn a_window_that_is_compared_whole_explains_its_payouts(engine: Engine) {
     let shop = shop_with_cards_and_bank(engine).await;
     bring_cards(&shop, "one.csv", &of_everything()).await;
@@ -644,7 +644,7 @@ async fn one_payout_that_two_reports_tell_is_explained_once(engine: Engine) {
         let verify = ["report", "verify", report.to_str().unwrap(), "--database"];
         shop.tieout(&verify).await.ended(0);
         // Explained once is booked once.
-        let again = camt("camt.053", "S2", &[credit(10_001, "po_1")]);
+        let again = camt_from(110_001, "camt.053", "S2", &[credit(10_001, "po_1")]);
         bring(&shop, "again.xml", &again, 0).await;
         shop.run().await;
         assert_eq!(bank_lines(&shop).await[1], "po_1 open duplicate_capture -");
@@ -847,8 +847,8 @@ async fn a_report_without_a_row_of_the_payout_explains_it(engine: Engine) {
                    EUR\n\
                    2026-09-02 11:00:00 -0400,charge,#2,paid,2026-09-05,98002,20.00,1.00,19.00,\
                    EUR\n";
-    let amazon = "settlement-id,settlement-start-date,settlement-end-date,deposit-date,total-amount,\
-                  currency,transaction-type,order-id,amount-type,amount-description,amount,\
+    let amazon = "settlement-id,settlement-start-date,settlement-end-date,deposit-date,\
+                  total-amount,currency,transaction-type,order-id,amount-type,amount-description,amount,\
                   posted-date\n\
                   12345678901,2026-09-01,2026-09-14,2026-09-16,91.50,EUR,,,,,,\n\
                   12345678901,,,,,,Order,302-1,ItemPrice,Principal,100.00,2026-09-02\n\
@@ -1017,15 +1017,20 @@ async fn what_the_bank_did_to_a_payout_later_is_told(engine: Engine) {
     bring(&shop, "came.xml", &camt("camt.053", "S1", &[credit(9_700, "po_1")]), 0).await;
     shop.run().await;
     let later = [
-        ("went", returned(9_700, "po_1", "AC04"), "took back 97.00 EUR, line 3:1 (orphan)"),
+        (
+            "went",
+            (109_700, returned(9_700, "po_1", "AC04")),
+            "took back 97.00 EUR, line 3:1 (orphan)",
+        ),
         (
             "again",
-            credit(9_700, "po_1"),
+            (150_000, credit(9_700, "po_1")),
             "booked 97.00 EUR once more, line 4:1 (duplicate_capture)",
         ),
     ];
-    for (name, booking, says) in later {
-        bring(&shop, &format!("{name}.xml"), &camt("camt.053", name, &[booking]), 0).await;
+    for (name, (opening, booking), says) in later {
+        let text = camt_from(opening, "camt.053", name, &[booking]);
+        bring(&shop, &format!("{name}.xml"), &text, 0).await;
         shop.run().await;
         let shown = shop.tieout(&["files", "show", "1"]).await.ended(0).stdout;
         assert!(shown.contains("the bank's files have it otherwise"), "{shown}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::batches::notice;
-use super::files::{Booking, at_bank, bring, camt, credit, lines, returned, shop_with_bank};
+use super::files::{Booking, at_bank, bring, camt, credit, debit, lines, returned, shop_with_bank};
 use super::payouts::{bank_lines, bring_cards, dir, payouts, shop_with_cards_and_bank, stripe};
 use crate::run::shop::{Engine, Payment, Ran, Shop, on_both_databases};
 
@@ -17,6 +17,8 @@ on_both_databases!(
     a_sum_that_a_notice_explained_is_not_told_by_its_parts,
     a_report_that_comes_twice_counts_once,
     a_day_of_bai2_in_other_bytes_is_held,
+    a_statement_under_other_words_is_held,
+    what_only_resembles_a_statement_counts_beside_it,
     rows_that_overlap_are_held_and_only_the_others_count,
     pages_of_a_statement_are_no_issues_of_each_other,
     a_page_of_mt940_that_is_lost_is_told,
@@ -377,6 +379,88 @@ async fn a_day_of_bai2_in_other_bytes_is_held(engine: Engine) {
         ["pay_1 open orphan -", "pay_1 excluded statement_corrected -", "pay_1 open orphan -"]
     );
     assert_eq!(shop.open_cases().await, ["2 statement_corrected"]);
+    shop.check(false).await;
+}
+
+/// A camt.053 of one day whose statement has a number, too.
+fn numbered(id: &str, number: &str, bookings: &[Booking]) -> String {
+    let text = camt("camt.053", id, bookings);
+    let head = format!("<Stmt><Id>{id}</Id>");
+    assert!(text.contains(&head), "{text}");
+    text.replace(&head, &format!("{head}<ElctrncSeqNb>{number}</ElctrncSeqNb>"))
+}
+
+/// None of its lines has the bank's own reference: only the statement tells that they came before.
+async fn a_statement_under_other_words_is_held(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[at_bank(1, "processing")]).await;
+    let bookings = [credit(10_001, "pay_1"), debit(250, "")];
+    let first = numbered("STMT-1", "1", &bookings);
+    bring(&shop, "first.xml", &first, 0).await;
+    let iban = "DE02120300000000202051";
+    let others = [
+        numbered("OTHER-26", "1", &bookings),
+        numbered("OTHER-27", "2", &bookings),
+        numbered("stmt-1", "001", &bookings),
+        camt("camt.053", "STMT-1", &bookings),
+        first.replace(iban, "DE02 1203 0000 0000 2020 51"),
+        first.replace(iban, &iban.to_lowercase()),
+        first.replace(&format!("<IBAN>{iban}</IBAN>"), "<Othr><Id>0000202051</Id></Othr>"),
+        // Under one id and number it is a correction, whatever it books.
+        numbered("stmt-1", "01", &[credit(10_001, "pay_1"), debit(250, ""), debit(251, "")]),
+    ];
+    for (at, other) in others.iter().enumerate() {
+        bring(&shop, &format!("{at}.xml"), other, 3).await;
+        let counted = "tieout_lines where state = 'open' and decides";
+        assert_eq!(shop.count(counted).await, 2, "{at}");
+    }
+    let places = "select rival_file || '.' || rival_number from tieout_statements \
+                  where state = 'held'";
+    assert_eq!(shop.texts(places).await, vec!["1.1"; others.len()]);
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "succeeded settled");
+    let last = others.len() + 1;
+    let words = ["files", "release", &last.to_string(), "--reason", "the bank corrected it"];
+    shop.tieout(&words).await.ended(0);
+    shop.run().await;
+    let told = lines(&shop).await;
+    assert_eq!(told[..2], ["pay_1 matched settled 1", "- open reference_missing -"]);
+    assert_eq!(told[told.len() - 1], "- open reference_missing -");
+    assert_eq!(shop.count("tieout_statements where state = 'live'").await, 1);
+    let shown = shop.tieout(&["files", "show", &last.to_string()]).await.ended(0).stdout;
+    let says = "was held as corrected, beside statement 1 of file 1, until it was released";
+    assert!(shown.contains(says), "{shown}");
+    shop.check(false).await;
+}
+
+/// Other days, another account, other lines, what ends as it began, what decides nothing, and what
+/// is known by the bank's references.
+async fn what_only_resembles_a_statement_counts_beside_it(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    let bookings = || [credit(10_001, "pay_1"), debit(250, "")];
+    let first = camt("camt.053", "S-1", &bookings());
+    bring(&shop, "first.xml", &first, 0).await;
+    let today = chrono::Utc::now().date_naive();
+    let before = format!("<Dt>{}</Dt>", today.pred_opt().unwrap());
+    let other = camt("camt.053", "S-2", &bookings());
+    let flat = [credit(250, "pay_3"), debit(250, "")];
+    let even = |id: &str| camt("camt.053", id, &flat);
+    let known = |id: &str| with_refs(id, &[credit(777, "same")], &["AR1"]);
+    for (name, text) in [
+        ("day", other.replace(&format!("<Dt>{today}</Dt>"), &before)),
+        ("account", other.replace("DE02120300000000202051", "DE88100900001234567892")),
+        ("lines", camt("camt.053", "S-4", &[credit(10_001, "pay_2"), debit(250, "")])),
+        ("sums", camt("camt.053", "S-5", &[credit(10_002, "pay_1"), debit(251, "")])),
+        ("even", even("S-6")),
+        ("even again", even("S-7")),
+        ("interim", camt("camt.052", "S-8", &bookings())),
+        ("referenced", known("S-9")),
+        ("referenced again", known("S-10")),
+    ] {
+        bring(&shop, &format!("{name}.xml"), &text, 0).await;
+    }
+    assert_eq!(shop.count("tieout_statements where state <> 'live'").await, 0);
+    assert_eq!(shop.count("tieout_lines where reason = 'told_before'").await, 1);
     shop.check(false).await;
 }
 
