@@ -848,8 +848,8 @@ async fn a_report_without_a_row_of_the_payout_explains_it(engine: Engine) {
                    2026-09-02 11:00:00 -0400,charge,#2,paid,2026-09-05,98002,20.00,1.00,19.00,\
                    EUR\n";
     let amazon = "settlement-id,settlement-start-date,settlement-end-date,deposit-date,\
-                  total-amount,currency,transaction-type,order-id,amount-type,amount-description,amount,\
-                  posted-date\n\
+                  total-amount,currency,transaction-type,order-id,amount-type,\
+                  amount-description,amount,posted-date\n\
                   12345678901,2026-09-01,2026-09-14,2026-09-16,91.50,EUR,,,,,,\n\
                   12345678901,,,,,,Order,302-1,ItemPrice,Principal,100.00,2026-09-02\n\
                   12345678901,,,,,,Order,302-1,ItemFees,Commission,-8.50,2026-09-02\n";
