@@ -459,7 +459,8 @@ fn tell_left(file: &FileRow, why: &Refused, tell: Tell<'_>) {
 
 /// Whether an error is the file's own, and would be the next run's too.
 fn is_of_file(error: &StoreError) -> bool {
-    matches!(error, StoreError::Unexpected { .. }) || error.is_of_values()
+    let is_refused = error.is_of_values() || error.is_of_class("23");
+    is_refused || matches!(error, StoreError::Unexpected { .. })
 }
 
 /// How many lines of statements that tie an untied file would take out: it may stand beside them,

@@ -323,10 +323,15 @@ fn in_path(name: &str) -> String {
 
 impl StoreError {
     /// Whether PostgreSQL does not take the values that it was given, and will not another time: a
-    /// data exception, a constraint, a limit of an index.
+    /// data exception, a limit of an index.
     pub fn is_of_values(&self) -> bool {
+        self.is_of_class("22") || self.is_of_class("54")
+    }
+
+    /// Whether the SQLSTATE is of this class.
+    pub fn is_of_class(&self, class: &str) -> bool {
         let Self::Query { code: Some(code), .. } = self else { return false };
-        code.len() == 5 && ["22", "23", "54"].iter().any(|class| code.starts_with(class))
+        code.len() == 5 && code.starts_with(class)
     }
 
     /// The class that the exit code is chosen by.
