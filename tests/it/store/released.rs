@@ -207,8 +207,9 @@ pub async fn what_is_released_decides_as_what_is_loaded<D: Keeps>() {
     for (number, finality) in (1_i64..).zip(finalities) {
         let parts = |held: Option<Held>, id: &str| {
             let mut parts = whole(all(finality));
-            let statement_id = id.to_owned();
-            let head = NewStatement { finality, held, statement_id, ..statement() };
+            // Of two accounts: one statement under two ids would be held beside itself.
+            let (statement_id, bank_account) = (id.to_owned(), id.to_owned());
+            let head = NewStatement { finality, held, statement_id, bank_account, ..statement() };
             parts[0] = Part::Statement(Box::new(head));
             parts
         };
