@@ -4,7 +4,7 @@
 //! [`SCHEMA_VERSION`] grows. `docs/reports.md` explains each; a test holds the two equal.
 
 /// Version of the files; the manifest carries it.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// One CSV file.
 #[derive(Debug, Clone, Copy)]
@@ -401,6 +401,7 @@ pub const PAYOUTS: Sheet = Sheet {
         "bank_ref",
         "state",
         "file_id",
+        "merchant_account",
     ],
     sums: &[("net_minor", "currency"), ("bank_amount_minor", "currency")],
 };

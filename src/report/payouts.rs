@@ -23,8 +23,7 @@ fn is_matched(one: &Booking, until: Instant) -> bool {
 fn is_own(payout: &Payout, one: &Booking) -> bool {
     let row = one.line.row.as_ref().filter(|(table, _)| table == TABLE);
     let key = row.and_then(|(_, key)| PayoutKey::parse(key));
-    let own = &payout.key;
-    key.is_some_and(|key| key.payout == own.payout && key.currency == own.currency)
+    key.is_some_and(|key| key.is_one_payout(&payout.key))
 }
 
 /// The first of the bank's lines that name a payout and that no run had matched by then, where they
@@ -127,6 +126,7 @@ pub fn cells(
         Cell::text_of(bank.and_then(|line| line.bank_reference.as_deref())),
         Cell::word(state),
         Cell::word(&format!("F{}", payout.key.file)),
+        Cell::text_of(Some(payout.key.merchant.as_str()).filter(|own| !own.is_empty())),
     ]);
     (state, cells)
 }

@@ -89,7 +89,7 @@ fn case_of_gone(line: &StoredLine) -> Option<LineCase> {
          does not have it: `tieout files show {}` says what that comes to",
         moved(money, line.booked_way(), line.booked_on),
         line.place,
-        payout.payout,
+        payout.name(),
         payout.account,
         payout.file,
     );
@@ -153,7 +153,7 @@ fn case_of_payout(account: &str, line: &OpenLine, reason: Reason, payout: &Payou
          says what that comes to",
         moved(money, line.booked_way(), line.booked_on),
         line.place,
-        payout.payout,
+        payout.name(),
         payout.account,
         payout.file,
     );

@@ -979,16 +979,11 @@ async fn book_payouts(
     Ok((marks, misbooked))
 }
 
-/// Whether two are what a PSP paid out under one id, be it in two currencies.
-fn is_one_id(one: &PayoutKey, other: &PayoutKey) -> bool {
-    (&one.account, &one.payout) == (&other.account, &other.payout)
-}
-
 /// Of an id that a PSP paid out under in several currencies, a line names the payout in its own.
 fn only_in_currency(keys: &mut Vec<&PayoutKey>, line: &OpenLine) {
     let (Some(first), Some(money)) = (keys.first().copied(), line.amount) else { return };
     let is_own = |key: &PayoutKey| key.currency == money.currency.code();
-    let is_one = keys.iter().all(|key| is_one_id(key, first));
+    let is_one = keys.iter().all(|key| key.is_one_id(first));
     if is_one && keys.iter().any(|key| is_own(key)) {
         keys.retain(|key| is_own(key));
     }
@@ -1005,7 +1000,7 @@ async fn booked(
 ) -> Result<Result<Payout, Reason>, RunError> {
     let own = named.iter().filter(|named| named.key == *key);
     let texts: Vec<String> = own.map(|named| named.text.clone()).collect();
-    let beside = named.iter().map(|named| &named.key).filter(|other| is_one_id(other, key));
+    let beside = named.iter().map(|named| &named.key).filter(|other| other.is_one_id(key));
     let beside: HashSet<&str> = beside
         .map(|other| other.currency.as_str())
         .filter(|currency| *currency != key.currency)

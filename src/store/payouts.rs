@@ -24,6 +24,11 @@ const PARTIAL: [&str; 3] = ["checkout_actions", "adyen_accounting", "adyen_recei
 pub(in crate::store) const BY_NAME: &str =
     "f.format in ('amazon', 'checkout_breakdown', 'mollie', 'shopify', 'stripe')";
 
+/// Whose a payout of a statement `s` of a file `f` is: Adyen numbers each merchant account's
+/// batches alone, and tells of several accounts in one report. Empty: the id says all.
+pub(in crate::store) const WHOSE: &str =
+    "case f.format when 'adyen_settlement' then s.bank_account else '' end";
+
 /// A line `l` of a file `f` that is a payout of its own. What Stripe calls by a longer word (one
 /// that failed, say) is a part of the payout that it stands in, unless it is of just that one.
 const OWN: &str = "(l.kind = 'payout' and (f.format <> 'stripe' \
@@ -107,18 +112,56 @@ pub struct PayoutKey {
     pub currency: String,
     /// The file.
     pub file: i64,
+    /// The merchant account whose payout it is, where the id is one of its own; else empty.
+    pub merchant: String,
 }
 
 impl PayoutKey {
-    /// As a composite key: a JSON array.
+    /// As a composite key: a JSON array, whose last part is left out where it is empty.
     pub fn text(&self) -> String {
-        serde_json::json!([self.account, self.payout, self.currency, self.file]).to_string()
+        let Self { account, payout, currency, file, merchant } = self;
+        match merchant.as_str() {
+            "" => serde_json::json!([account, payout, currency, file]),
+            merchant => serde_json::json!([account, payout, currency, file, merchant]),
+        }
+        .to_string()
     }
 
     /// Reads [`PayoutKey::text`].
     pub fn parse(text: &str) -> Option<Self> {
-        let (account, payout, currency, file) = serde_json::from_str(text).ok()?;
-        Some(Self { account, payout, currency, file })
+        let of_account = || {
+            let (account, payout, currency, file, merchant) = serde_json::from_str(text).ok()?;
+            Some(Self { account, payout, currency, file, merchant })
+        };
+        let (account, payout, currency, file) = match serde_json::from_str(text) {
+            Ok(parts) => parts,
+            Err(_more) => return of_account(),
+        };
+        Some(Self { account, payout, currency, file, merchant: String::new() })
+    }
+
+    /// The PSP's id, and whose it is, in words.
+    pub fn name(&self) -> String {
+        match self.merchant.as_str() {
+            "" => self.payout.clone(),
+            merchant => format!("{} of {merchant}", self.payout),
+        }
+    }
+
+    /// The same id as that of a merchant account.
+    fn of(&self, merchant: &str) -> Self {
+        Self { merchant: merchant.to_owned(), ..self.clone() }
+    }
+
+    /// Whether two are one id of one merchant account, in whatever currency and file.
+    pub fn is_one_id(&self, other: &Self) -> bool {
+        (&self.account, &self.payout) == (&other.account, &other.payout)
+            && is_one(&self.merchant, &other.merchant)
+    }
+
+    /// Whether two are one payout, whichever files tell of it.
+    pub fn is_one_payout(&self, other: &Self) -> bool {
+        self.is_one_id(other) && self.currency == other.currency
     }
 }
 
@@ -294,7 +337,8 @@ impl Sought {
         }
     }
 
-    /// What was sought, by id and currency, each with the keys that bookings may have it under.
+    /// What was sought, by id, currency and merchant account, each with the keys that bookings may
+    /// have it under.
     pub(in crate::store) fn payouts(&self, told: Vec<Told>) -> Vec<(Payout, Vec<String>)> {
         let mut by_name: BTreeMap<Name, Vec<Told>> = BTreeMap::new();
         for one in told {
@@ -305,12 +349,32 @@ impl Sought {
                 by_name.entry(name).or_default().push(one);
             }
         }
-        let found = by_name.into_values().filter_map(|told| {
-            let keys: BTreeSet<String> = told.iter().map(|one| one.key.text()).collect();
-            Some((assembled(&told)?, keys.into_iter().collect()))
+        let each = by_name.into_values().flat_map(by_merchant);
+        let found = each.filter_map(|(merchant, told)| {
+            let mut payout = assembled(&told)?;
+            payout.key.merchant.clone_from(&merchant);
+            // Under the file's own words, too, as long as none told whose it is.
+            let both = |one: &Told| ["", &merchant].map(|own| one.key.of(own).text());
+            let keys: BTreeSet<String> = told.iter().flat_map(both).collect();
+            Some((payout, keys.into_iter().collect()))
         });
         found.collect()
     }
+}
+
+/// What files tell of one id, by the merchant account that it is an id of. A report that does not
+/// say whose it is tells of each.
+fn by_merchant(told: Vec<Told>) -> Vec<(String, Vec<Told>)> {
+    let own = told.iter().map(|one| one.key.merchant.clone()).filter(|own| !own.is_empty());
+    let merchants: BTreeSet<String> = own.collect();
+    if merchants.is_empty() {
+        return vec![(String::new(), told)];
+    }
+    let of = |merchant: String| {
+        let own = told.iter().filter(|one| is_one(&merchant, &one.bank_account)).cloned().collect();
+        (merchant, own)
+    };
+    merchants.into_iter().map(of).collect()
 }
 
 /// Whether two accounts at the PSP may be one: some reports do not say whose they are.
@@ -325,8 +389,7 @@ pub(in crate::store) fn names_of(
     references: Vec<String>,
     named: &[NamedPayout],
 ) -> Vec<String> {
-    let is_its = |one: &PayoutKey| (&one.account, &one.payout) == (&key.account, &key.payout);
-    let is_others = |text: &String| named.iter().any(|n| n.text == *text && !is_its(&n.key));
+    let is_others = |text: &String| named.iter().any(|n| n.text == *text && !n.key.is_one_id(key));
     let mut names = vec![key.payout.clone()];
     names.extend(references.into_iter().filter(|text| *text != key.payout && !is_others(text)));
     names
@@ -437,7 +500,7 @@ pub(in crate::store) fn stood_sql(until: &str) -> String {
 /// the booking of by then.
 pub(in crate::store) fn of_payout(until: &str) -> String {
     format!(
-        "l.account, l.batch, l.currency, l.file_id, case when l.table_name = '{TABLE}' \
+        "l.account, l.batch, l.currency, l.file_id, {WHOSE}, case when l.table_name = '{TABLE}' \
          and l.matched_at <= {until} then l.key end"
     )
 }
@@ -446,10 +509,10 @@ pub(in crate::store) fn of_payout(until: &str) -> String {
 pub(in crate::store) fn key_of(
     account: String,
     batch: Option<String>,
-    (currency, file): (String, i64),
+    (currency, file, merchant): (String, i64, String),
     booking: Option<String>,
 ) -> Option<PayoutKey> {
-    let part = batch.map(|payout| PayoutKey { account, payout, currency, file });
+    let part = batch.map(|payout| PayoutKey { account, payout, currency, file, merchant });
     booking.as_deref().and_then(PayoutKey::parse).or(part)
 }
 
@@ -499,15 +562,20 @@ mod tests {
             payout: "po_1".into(),
             currency: "EUR".into(),
             file: 7,
+            merchant: String::new(),
         };
-        assert_eq!(PayoutKey::parse(&key.text()), Some(key));
+        let text = r#"["stripe, \"live\"","po_1","EUR",7]"#;
+        assert_eq!((key.text().as_str(), PayoutKey::parse(text)), (text, Some(key.clone())));
+        let own = key.of("Shop \"EU\"");
+        assert_eq!(PayoutKey::parse(&own.text()), Some(own.clone()));
+        assert!(own.is_one_payout(&key) && !own.is_one_payout(&key.of("Shop US")));
         assert_eq!(PayoutKey::parse("7"), None);
     }
 
     fn told(format: &str, file: i64, sums: Sums) -> Told {
         let (account, payout, currency) = ("a".into(), "p".into(), "EUR".into());
         Told {
-            key: PayoutKey { account, payout, currency, file },
+            key: PayoutKey { account, payout, currency, file, merchant: String::new() },
             format: format.into(),
             version: String::new(),
             bank_account: String::new(),

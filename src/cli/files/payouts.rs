@@ -45,8 +45,7 @@ async fn beside(payout: &Payout, db: &Database) -> Result<Vec<StoredLine>, Failu
     let is_own = |line: &&StoredLine| {
         let row = line.row.as_ref().filter(|(table, _)| table == TABLE);
         let key = row.and_then(|(_, key)| PayoutKey::parse(key));
-        let own = (&payout.key.payout, &payout.key.currency);
-        key.is_some_and(|key| (&key.payout, &key.currency) == own)
+        key.is_some_and(|key| key.is_one_payout(&payout.key))
     };
     let found: Vec<StoredLine> = found.collect();
     let is_otherwise = is_booked && is_otherwise(payout, found.iter().filter(is_own));
@@ -86,7 +85,7 @@ fn rows_beside(payout: &Payout, beside: &[StoredLine]) -> Vec<String> {
         "unbooked" => "no bank's file has it yet",
         _open => "the file does not say that it was paid out",
     };
-    let lead = format!("payout {}: {} {code} of", payout.key.payout, text(payout.net()));
+    let lead = format!("payout {}: {} {code} of", payout.key.name(), text(payout.net()));
     let mut rows = vec![format!("{lead} {} lines; {what}", payout.lines)];
     let parts = [
         ("gross", payout.gross),
@@ -122,6 +121,7 @@ fn body(payout: &Payout, beside: &[StoredLine]) -> serde_json::Value {
         "file": payout.key.file,
         "account": payout.key.account,
         "payout": payout.key.payout,
+        "merchant_account": payout.key.merchant,
         "currency": payout.key.currency,
         "lines": payout.lines,
         "gross_minor": text(payout.gross),

@@ -194,9 +194,12 @@ fn tell_difference(file: &FileRow, difference: &Difference, common: &Common) {
     for (table, key) in lost.take(SHOWN) {
         let payout = PayoutKey::parse(key).filter(|_| table == PAYOUTS);
         let text = match payout {
-            Some(PayoutKey { payout, account, file, .. }) => format!(
-                "payout {payout} of {account} has a booking that is not there any more: see \
-                 `tieout files show {file}`"
+            Some(key) => format!(
+                "payout {} of {} has a booking that is not there any more: see \
+                 `tieout files show {}`",
+                key.name(),
+                key.account,
+                key.file
             ),
             None if table == BATCHES => format!(
                 "batch {key} has a booking that is not there any more: the next run looks at its \

@@ -8,8 +8,8 @@ use crate::model::time::Instant;
 use crate::store::error::StoreError;
 use crate::store::files::{LINE, LinePlace};
 use crate::store::payouts::{
-    BANKS, BY_NAME, Booking, NamedPayout, Payout, PayoutKey, Sought, Sums, TABLE, Told, key_of,
-    names_of, of_payout, one_each, says_which, stood_sql, sums_sql,
+    BANKS, BY_NAME, Booking, NamedPayout, Payout, PayoutKey, Sought, Sums, TABLE, Told, WHOSE,
+    key_of, names_of, of_payout, one_each, says_which, stood_sql, sums_sql,
 };
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::lines::line_of;
@@ -49,12 +49,12 @@ pub(super) async fn named(
     let (stood, named) = (stood_sql(&format!("{at}::timestamptz")), says_which());
     sql.push(&format!(
         "with {} select distinct hit.t, l.account, l.batch, l.currency, l.file_id, \
-         s.bank_account from hit cross join lateral (select l.* from tieout_lines l \
+         s.bank_account, {WHOSE} from hit cross join lateral (select l.* from tieout_lines l \
          where l.file_id = hit.file_id and l.position = hit.position offset 0) l \
          join tieout_files f on f.id = l.file_id \
          join tieout_statements s on s.file_id = l.file_id and s.number = l.statement \
          where {named} and {stood} and coalesce(l.reason, '') <> 'told_before' \
-         union select l.batch, l.account, l.batch, l.currency, l.file_id, s.bank_account \
+         union select l.batch, l.account, l.batch, l.currency, l.file_id, s.bank_account, {WHOSE} \
          from (select f.* from tieout_files f where {BY_NAME} and f.id in (\
          select n.file_id from tieout_statements n where n.statement_id in (select t from asked) \
          union select hit.file_id from hit) offset 0) f \
@@ -72,6 +72,7 @@ pub(super) async fn named(
             payout: cells.text(2)?,
             currency: cells.text(3)?,
             file: cells.big(4)?,
+            merchant: cells.text(6)?,
         };
         Ok((NamedPayout { text: cells.text(0)?, key }, cells.text(5)?))
     });
@@ -87,12 +88,13 @@ pub(super) async fn one(
     let mut sql = Sql::default();
     let file = sql.bind(key.file);
     let (payout, currency) = (sql.bind(key.payout.clone()), sql.bind(key.currency.clone()));
-    let at = sql.bind(until);
+    let (at, own) = (sql.bind(until), sql.bind(key.merchant.clone()));
     sql.push(&format!(
         "select distinct l.batch, l.currency, s.bank_account from tieout_lines l \
          join tieout_files f on f.id = l.file_id \
          join tieout_statements s on s.file_id = l.file_id and s.number = l.statement \
-         where l.file_id = {file} and l.batch = {payout} and l.currency = {currency} and {}",
+         where l.file_id = {file} and l.batch = {payout} and l.currency = {currency} \
+         and ({own} = '' or s.bank_account in ('', {own})) and {}",
         stood_sql(&format!("{at}::timestamptz"))
     ));
     let asked = sql.fetch_each(&mut connection, READING, asked_of).await?;
@@ -112,9 +114,12 @@ pub(super) async fn of_file(
          join tieout_files f on f.id = l.file_id \
          join tieout_statements s on s.file_id = l.file_id and s.number = l.statement \
          where l.file_id = {own} and l.batch is not null and {} \
-         and coalesce(l.reason, '') <> 'told_before' and (l.batch, l.currency) not in \
-         (select e.batch, e.currency from tieout_lines e where e.file_id = {own} \
-         and e.kind = 'payout' and e.batch is not null and e.reason = 'told_before')",
+         and coalesce(l.reason, '') <> 'told_before' and (l.batch, l.currency, {WHOSE}) not in \
+         (select l.batch, l.currency, {WHOSE} from tieout_lines l \
+         join tieout_files f on f.id = l.file_id \
+         join tieout_statements s on s.file_id = l.file_id and s.number = l.statement \
+         where l.file_id = {own} and l.kind = 'payout' and l.batch is not null \
+         and l.reason = 'told_before')",
         stood_sql(&format!("{at}::timestamptz"))
     ));
     let asked = sql.fetch_each(&mut connection, READING, asked_of).await?;
@@ -136,13 +141,15 @@ pub(super) async fn at(
         "select distinct {} from unnest({files}::bigint[], {positions}::bigint[]) \
          as k(file_id, position) cross join lateral (select l.* from tieout_lines l \
          where l.file_id = k.file_id and l.position = k.position offset 0) l \
+         join tieout_files f on f.id = l.file_id \
+         join tieout_statements s on s.file_id = l.file_id and s.number = l.statement \
          where l.status = 'booked' and (l.batch is not null or l.table_name = '{TABLE}')",
         of_payout(&at.to_string())
     ));
     let found = sql.fetch_each(&mut connection, READING, |row| {
         let cells = Cells::new(row, READING);
-        let own = (cells.text(2)?, cells.big(3)?);
-        Ok(key_of(cells.text(0)?, cells.maybe_text(1)?, own, cells.maybe_text(4)?))
+        let own = (cells.text(2)?, cells.big(3)?, cells.text(4)?);
+        Ok(key_of(cells.text(0)?, cells.maybe_text(1)?, own, cells.maybe_text(5)?))
     });
     Ok(found.await?.into_iter().flatten().collect())
 }
@@ -274,12 +281,13 @@ async fn parts(
     let at = sql.bind(until);
     sql.push(&format!(
         "with {places} select l.account, l.batch, l.currency, l.file_id, f.format, f.version, \
-         s.bank_account, coalesce(l.reason, '') = 'told_before', {sums} from tieout_lines l \
+         s.bank_account, coalesce(l.reason, '') = 'told_before', {WHOSE}, {sums} \
+         from tieout_lines l \
          join tieout_files f on f.id = l.file_id \
          join tieout_statements s on s.file_id = l.file_id and s.number = l.statement \
          where l.file_id in (select k.file_id from k) and {} \
          and (l.batch, l.currency, l.file_id) in (select k.payout, k.currency, k.file_id from k) \
-         group by 1, 2, 3, 4, 5, 6, 7, 8 order by 4, 2, 3, 7, 8",
+         group by 1, 2, 3, 4, 5, 6, 7, 8, 9 order by 4, 2, 3, 7, 8",
         stood_sql(&format!("{at}::timestamptz"))
     ));
     sql.fetch_each(connection, READING, told_of).await
@@ -292,16 +300,17 @@ fn told_of(row: &PgRow) -> Result<Told, StoreError> {
         payout: cells.text(1)?,
         currency: cells.text(2)?,
         file: cells.big(3)?,
+        merchant: cells.text(8)?,
     };
     let sums = Sums {
-        lines: cells.big(8)?,
-        gross: cells.sum(9)?,
-        fees: cells.sum(10)?,
-        refunds: cells.sum(11)?,
-        chargebacks: cells.sum(12)?,
-        adjustments: cells.sum(13)?,
-        payouts: cells.big(14)?,
-        paid: cells.sum(15)?,
+        lines: cells.big(9)?,
+        gross: cells.sum(10)?,
+        fees: cells.sum(11)?,
+        refunds: cells.sum(12)?,
+        chargebacks: cells.sum(13)?,
+        adjustments: cells.sum(14)?,
+        payouts: cells.big(15)?,
+        paid: cells.sum(16)?,
     };
     Ok(Told {
         key,
@@ -319,10 +328,13 @@ async fn references(pool: &PgPool, key: &PayoutKey) -> Result<Vec<String>, Store
     let mut sql = Sql::default();
     let file = sql.bind(key.file);
     let (payout, currency) = (sql.bind(key.payout.clone()), sql.bind(key.currency.clone()));
+    let own = sql.bind(key.merchant.clone());
     sql.push(&format!(
         "with own as materialized (select l.file_id, l.position, l.tag from tieout_lines l \
-         join tieout_files f on f.id = l.file_id where l.file_id = {file} \
-         and l.batch = {payout} and l.currency = {currency} and {}) \
+         join tieout_files f on f.id = l.file_id join tieout_statements s \
+         on s.file_id = l.file_id and s.number = l.statement where l.file_id = {file} \
+         and l.batch = {payout} and l.currency = {currency} \
+         and ({own} = '' or s.bank_account in ('', {own})) and {}) \
          select own.tag from own where own.tag is not null \
          union select x.text from own join tieout_line_tags x \
          on x.file_id = own.file_id and x.position = own.position",

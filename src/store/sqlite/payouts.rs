@@ -8,8 +8,8 @@ use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
 use crate::store::files::{LINE, LinePlace};
 use crate::store::payouts::{
-    BANKS, BY_NAME, Booking, NamedPayout, Payout, PayoutKey, Sought, Sums, TABLE, Told, key_of,
-    names_of, of_payout, one_each, says_which, stood_sql, sums_sql,
+    BANKS, BY_NAME, Booking, NamedPayout, Payout, PayoutKey, Sought, Sums, TABLE, Told, WHOSE,
+    key_of, names_of, of_payout, one_each, says_which, stood_sql, sums_sql,
 };
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::lines::line_of;
@@ -39,13 +39,13 @@ pub(super) async fn named(
     }
     let named = says_which();
     let sql = format!(
-        "select distinct h.t, l.account, l.batch, l.currency, l.file_id, s.bank_account \
+        "select distinct h.t, l.account, l.batch, l.currency, l.file_id, s.bank_account, {WHOSE} \
          from {HIT} h \
          cross join tieout_lines l on l.file_id = h.file_id and l.position = h.position \
          cross join tieout_files f on f.id = l.file_id \
          cross join tieout_statements s on s.file_id = l.file_id and s.number = l.statement \
          where {named} and {} and coalesce(l.reason, '') <> 'told_before' \
-         union select l.batch, l.account, l.batch, l.currency, l.file_id, s.bank_account \
+         union select l.batch, l.account, l.batch, l.currency, l.file_id, s.bank_account, {WHOSE} \
          from tieout_files f cross join tieout_statements s on s.file_id = f.id \
          cross join tieout_lines l on l.file_id = s.file_id and l.statement = s.number \
          where {BY_NAME} and f.id in (select n.file_id from tieout_statements n \
@@ -65,6 +65,7 @@ pub(super) async fn named(
             payout: cells.text(2)?,
             currency: cells.text(3)?,
             file: cells.int(4)?,
+            merchant: cells.text(6)?,
         };
         Ok((NamedPayout { text: cells.text(0)?, key }, cells.text(5)?))
     });
@@ -80,11 +81,13 @@ pub(super) async fn one(
         "select distinct l.batch, l.currency, s.bank_account from tieout_lines l \
          cross join tieout_files f on f.id = l.file_id \
          cross join tieout_statements s on s.file_id = l.file_id and s.number = l.statement \
-         where l.file_id = ?1 and l.batch = ?2 and l.currency = ?3 and {}",
+         where l.file_id = ?1 and l.batch = ?2 and l.currency = ?3 \
+         and (?5 = '' or s.bank_account in ('', ?5)) and {}",
         stood_sql("?4")
     );
     let query = rendered(&sql).bind(key.file).bind(key.payout.clone());
     let query = query.bind(key.currency.clone()).bind(until.map(to_text));
+    let query = query.bind(key.merchant.clone());
     let asked = fetch_each(connection, READING, query, asked_of).await?;
     Ok(told(connection, key.file, asked, until).await?.into_iter().next())
 }
@@ -99,9 +102,12 @@ pub(super) async fn of_file(
          cross join tieout_files f on f.id = l.file_id \
          cross join tieout_statements s on s.file_id = l.file_id and s.number = l.statement \
          where l.file_id = ?1 and l.batch is not null and {} \
-         and coalesce(l.reason, '') <> 'told_before' and (l.batch, l.currency) not in \
-         (select e.batch, e.currency from tieout_lines e where e.file_id = ?1 \
-         and e.kind = 'payout' and e.batch is not null and e.reason = 'told_before')",
+         and coalesce(l.reason, '') <> 'told_before' and (l.batch, l.currency, {WHOSE}) not in \
+         (select l.batch, l.currency, {WHOSE} from tieout_lines l \
+         cross join tieout_files f on f.id = l.file_id \
+         cross join tieout_statements s on s.file_id = l.file_id and s.number = l.statement \
+         where l.file_id = ?1 and l.kind = 'payout' and l.batch is not null \
+         and l.reason = 'told_before')",
         stood_sql("?2")
     );
     let query = rendered(&sql).bind(file).bind(until.map(to_text));
@@ -120,14 +126,16 @@ pub(super) async fn at(
     let sql = format!(
         "select distinct {} from json_each(?1) k \
          cross join tieout_lines l on l.file_id = k.value ->> 0 and l.position = k.value ->> 1 \
+         cross join tieout_files f on f.id = l.file_id \
+         cross join tieout_statements s on s.file_id = l.file_id and s.number = l.statement \
          where l.status = 'booked' and (l.batch is not null or l.table_name = '{TABLE}')",
         of_payout("?2")
     );
     let query = rendered(&sql).bind(serde_json::json!(places).to_string()).bind(to_text(until));
     let found = fetch_each(connection, READING, query, |row| {
         let cells = Cells::new(row, READING);
-        let own = (cells.text(2)?, cells.int(3)?);
-        Ok(key_of(cells.text(0)?, cells.opt_text(1)?, own, cells.opt_text(4)?))
+        let own = (cells.text(2)?, cells.int(3)?, cells.text(4)?);
+        Ok(key_of(cells.text(0)?, cells.opt_text(1)?, own, cells.opt_text(5)?))
     });
     Ok(found.await?.into_iter().flatten().collect())
 }
@@ -225,14 +233,14 @@ async fn parts(
     let sums = sums_sql(|what| format!("coalesce(sum({what}), 0)"));
     let sql = format!(
         "select l.account, l.batch, l.currency, l.file_id, f.format, f.version, s.bank_account, \
-         coalesce(l.reason, '') = 'told_before', {sums} from \
+         coalesce(l.reason, '') = 'told_before', {WHOSE}, {sums} from \
          (select distinct k.value ->> 2 as id from json_each(?1) k) n \
          cross join tieout_files f on f.id = n.id \
          cross join tieout_lines l on l.file_id = f.id \
          cross join tieout_statements s on s.file_id = l.file_id and s.number = l.statement \
          where {} and (l.batch, l.currency, l.file_id) in \
          (select k.value ->> 0, k.value ->> 1, k.value ->> 2 from json_each(?1) k) \
-         group by 1, 2, 3, 4, 5, 6, 7, 8 order by 1, 2, 3, 4, 5, 6, 7, 8",
+         group by 1, 2, 3, 4, 5, 6, 7, 8, 9 order by 1, 2, 3, 4, 5, 6, 7, 8",
         stood_sql("?2")
     );
     let query = rendered(&sql).bind(json_set(&sought.places())).bind(until.map(to_text));
@@ -246,17 +254,18 @@ fn told_of(row: &SqliteRow) -> Result<Told, StoreError> {
         payout: cells.text(1)?,
         currency: cells.text(2)?,
         file: cells.int(3)?,
+        merchant: cells.text(8)?,
     };
     let sum = |at: usize| cells.int(at).map(i128::from);
     let sums = Sums {
-        lines: cells.int(8)?,
-        gross: sum(9)?,
-        fees: sum(10)?,
-        refunds: sum(11)?,
-        chargebacks: sum(12)?,
-        adjustments: sum(13)?,
-        payouts: cells.int(14)?,
-        paid: sum(15)?,
+        lines: cells.int(9)?,
+        gross: sum(10)?,
+        fees: sum(11)?,
+        refunds: sum(12)?,
+        chargebacks: sum(13)?,
+        adjustments: sum(14)?,
+        payouts: cells.int(15)?,
+        paid: sum(16)?,
     };
     Ok(Told {
         key,
@@ -275,14 +284,17 @@ async fn references(
 ) -> Result<Vec<String>, StoreError> {
     let sql = format!(
         "with own as materialized (select l.file_id, l.position, l.tag from tieout_lines l \
-         join tieout_files f on f.id = l.file_id where l.file_id = ?1 \
-         and l.batch = ?2 and l.currency = ?3 and {}) \
+         join tieout_files f on f.id = l.file_id join tieout_statements s \
+         on s.file_id = l.file_id and s.number = l.statement where l.file_id = ?1 \
+         and l.batch = ?2 and l.currency = ?3 and (?4 = '' or s.bank_account in ('', ?4)) \
+         and {}) \
          select own.tag from own where own.tag is not null \
          union select x.text from own cross join tieout_line_tags x \
          on x.file_id = own.file_id and x.position = own.position",
         says_which()
     );
-    let query = rendered(&sql).bind(key.file).bind(key.payout.clone()).bind(key.currency.clone());
+    let query = rendered(&sql).bind(key.file).bind(key.payout.clone());
+    let query = query.bind(key.currency.clone()).bind(key.merchant.clone());
     fetch_each(connection, READING, query, |row| Cells::new(row, READING).text(0)).await
 }
 

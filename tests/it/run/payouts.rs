@@ -37,6 +37,7 @@ on_both_databases!(
     a_payout_that_the_bank_took_back_is_not_explained,
     what_the_bank_did_to_a_payout_later_is_told,
     a_payout_known_by_a_reference_differs_with_its_line,
+    batches_of_two_merchant_accounts_in_one_report_are_two_payouts,
     a_batch_that_several_kinds_of_report_tell_stands_once,
     what_lacks_some_of_a_listed_payout_differs_and_is_booked,
     a_released_correction_keeps_the_lines_of_the_first_issue,
@@ -1062,6 +1063,46 @@ async fn a_payout_known_by_a_reference_differs_with_its_line(engine: Engine) {
     assert!(shown.contains("the bank booked 99.99 EUR, line 4:1 (amount_mismatch)"), "{shown}");
     let shown = shop.tieout(&["files", "show", "3"]).await.ended(0).stdout;
     assert!(shown.contains("no bank's file has it yet"), "{shown}");
+    shop.check(false).await;
+}
+
+/// Adyen numbers each merchant account's batches alone, and a company's report tells of them all.
+async fn batches_of_two_merchant_accounts_in_one_report_are_two_payouts(engine: Engine) {
+    let shop = shop_with_cards_and_bank(engine).await;
+    let batch = |merchant: &str, cents: i64| {
+        let text = adyen(7, &[("Settled", "m1", cents, "psp1", "o1")]);
+        let text = text.replace(",AcmeEU,", &format!(",{merchant},"));
+        let text = text.replace("psp1,o1", &format!("psp{cents},o{cents}"));
+        text.replace(",payout,", &format!(",\"TX{cents} batch, {merchant}\","))
+    };
+    let (eu, us) = (batch("AcmeEU", 10_000), batch("AcmeUS", 2_500));
+    let us_rows = us.split_once('\n').unwrap().1.to_owned();
+    bring_cards(&shop, "company.csv", &format!("{eu}{us_rows}")).await;
+    let name = |cents: i64, merchant: &str| format!("TX{cents} batch, {merchant}");
+    let bookings = [credit(10_000, &name(10_000, "AcmeEU")), credit(2_500, &name(2_500, "AcmeUS"))];
+    bring(&shop, "stmt.xml", &camt("camt.053", "S1", &bookings), 0).await;
+    let of_both = |report: &Path| {
+        let mut reader = csv::Reader::from_path(report.join("payouts.csv")).unwrap();
+        let rows = reader.deserialize::<BTreeMap<String, String>>().map(Result::unwrap);
+        rows.map(|row| format!("{} {}", row["merchant_account"], row["bank_place"])).collect()
+    };
+    let first = dir(&shop, &shop.run().await);
+    let explained = [
+        "7 EUR 1 100.00 0.00 0.00 0.00 0.00 100.00 100.00 0.00 bank 100.00 explained",
+        "7 EUR 1 25.00 0.00 0.00 0.00 0.00 25.00 25.00 0.00 bank 25.00 explained",
+    ];
+    assert_eq!(payouts(&first), explained);
+    let places: Vec<String> = of_both(&first);
+    assert_eq!(places, ["AcmeEU F2:1", "AcmeUS F2:2"]);
+    shop.tieout(&["report", "verify", first.to_str().unwrap(), "--database"]).await.ended(0);
+    let again = dir(&shop, &shop.run_with(&["--all", "--since", "3d"]).await);
+    assert_eq!(payouts(&again), explained);
+    let shown = shop.tieout(&["files", "show", "1"]).await.ended(0).stdout;
+    for own in ["payout 7 of AcmeEU: 100.00 EUR", "payout 7 of AcmeUS: 25.00 EUR"] {
+        assert!(shown.contains(own), "{shown}");
+    }
+    let stuck = shop.tieout(&["cases", "list"]).await.ended(0).stdout;
+    assert!(!stuck.contains("tag_unusable"), "{stuck}");
     shop.check(false).await;
 }
 
