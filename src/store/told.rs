@@ -700,9 +700,11 @@ pub(in crate::store) fn by_text(dialect: &Dialect) -> String {
         "select s.number from tieout_statements s {join} tieout_files f on f.id = s.file_id \
          where s.file_id = $1 and (f.format in ({texts}) or s.covers_attempts)"
     );
+    let bare = bare_row("l.raw");
     let lines = |from: &str, condition: &str| {
         format!(
-            "select l.file_id, l.position, l.raw, row_number() over (partition by l.file_id, l.raw \
+            "select l.file_id, l.position, {bare} as raw, \
+             row_number() over (partition by l.file_id, {bare} \
              order by l.position) as n from {from} {join} tieout_statements s \
              on s.file_id = l.file_id and s.number = l.statement {join} tieout_files f \
              on f.id = l.file_id where l.raw <> '' and (f.format in ({texts}) \
@@ -955,15 +957,26 @@ pub(in crate::store) fn may_overlap(ended: &Ended) -> bool {
         && close.from.is_some()
 }
 
+/// The text of a row as every way to write it has it: between whatever delimiters, quoted or not,
+/// filled up with blanks or empty columns or not.
+fn bare_row(text: &str) -> String {
+    const FORMS: [(&str, &str); 7] =
+        [("\r", ""), ("\n", ""), (" ", ""), ("\"", ""), ("\t", ","), (";", ","), ("|", ",")];
+    let one =
+        |text: String, (mark, to): &(&str, &str)| format!("replace({text}, '{mark}', '{to}')");
+    format!("rtrim({}, ',')", FORMS.iter().fold(text.to_owned(), one))
+}
+
 /// The days of live statements of files of rows that the statement $2 of the file $1 holds whole:
 /// file, number, name, day. $3 to $7 are its account, bank account, currency, first and last day.
-/// Rows are the same whose text is, whatever the configuration of the day read from it: another
-/// pattern or column makes no other booking of them. Where no text was kept, what was read is held
+/// Rows are the same whose text is, however it is written and whatever the configuration of the day
+/// read from it: another delimiter, pattern or column makes no other booking of them. Where no text was kept, what was read is held
 /// against each other.
 pub(in crate::store) fn overlaps(dialect: &Dialect) -> String {
     let Dialect { array, as_text, day, .. } = dialect;
+    let bare = bare_row("l.raw");
     let key =
-        format!("case when l.raw <> '' then l.raw else {array}(l.booked_on, {SAME}){as_text} end");
+        format!("case when l.raw <> '' then {bare} else {array}(l.booked_on, {SAME}){as_text} end");
     format!(
         "with rivals as materialized (select o.file_id, o.number, f.name \
          from tieout_statements o join tieout_files f on f.id = o.file_id \

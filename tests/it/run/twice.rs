@@ -20,6 +20,7 @@ on_both_databases!(
     a_statement_under_other_words_is_held,
     what_only_resembles_a_statement_counts_beside_it,
     rows_that_overlap_are_held_and_only_the_others_count,
+    rows_are_known_again_however_they_are_written,
     pages_of_a_statement_are_no_issues_of_each_other,
     a_page_of_mt940_that_is_lost_is_told,
     pages_of_one_message_count_and_are_corrected_each_by_itself,
@@ -497,6 +498,31 @@ async fn rows_that_overlap_are_held_and_only_the_others_count(engine: Engine) {
     assert_eq!(shop.open_cases().await, ["1:1 orphan", "1:2 orphan"]);
     verified(&shop, &ran).await;
     shop.check(false).await;
+}
+
+/// A bank's portal exports the day once more: for another program, or filled up.
+async fn rows_are_known_again_however_they_are_written(engine: Engine) {
+    let first = "Date;Reference;Amount;Currency;Balance\n\
+                 2026-11-17;pay_1;100.01;EUR;200.01\n2026-11-18;pay_2;100.02;EUR;300.03\n";
+    let quoted = first.lines().map(|row| format!("\"{}\"\n", row.replace(';', "\";\"")));
+    for (name, text) in [
+        ("commas", first.replace(';', ",")),
+        ("tabs", first.replace(';', "\t")),
+        ("quoted", quoted.collect()),
+        ("blanks", first.replace(';', " ; ")),
+        ("one more column", first.replace('\n', ";\r\n")),
+    ] {
+        let shop = shop_with_bank(engine).await;
+        bring(&shop, "first.csv", first, 0).await;
+        bring(&shop, "again.csv", &text, 3).await;
+        assert_eq!(shop.open_cases().await, ["2 statement_corrected"], "{name}");
+        shop.run().await;
+        let open = "tieout_lines where decides and state = 'open'";
+        assert_eq!(shop.count(open).await, 2, "{name}");
+        let other = text.replace("100.02", "100.03").replace("300.03", "300.04");
+        bring(&shop, "other.csv", &other.replace("2026-11-17", "2026-11-16"), 0).await;
+        shop.check(false).await;
+    }
 }
 
 /// How a page says its number.
