@@ -1241,9 +1241,26 @@ impl Inference<'_> {
     /// Amounts with a sign. Issuers of cards write a purchase without a minus and a refund with
     /// one: whose view a card's file takes, only a balance shows, or a flag that says the same.
     fn signed(&self, amount: usize) -> Option<Amounts> {
-        let shown = !self.roles.card || self.roles.balance.is_some() || self.roles.issuers;
+        let shown = self.roles.balance.is_some() || self.roles.issuers || !self.is_cards();
         let shown = shown || self.flags().into_iter().any(|flag| self.is_alike(amount, flag));
         shown.then(|| Amounts::Signed(number(amount)))
+    }
+
+    /// Whether the file is a card's: by a name that is one of such a file alone; or by one that
+    /// holds a word for a card and has values, or numbers of which all but the end is hidden,
+    /// unless rows name accounts of other sides, as only an account's do.
+    fn is_cards(&self) -> bool {
+        let mut names = self.layout.names.iter().enumerate();
+        let has_values = |at: usize| self.values(at).next().is_some();
+        let mut sides = names.clone().filter(|(_, name)| words::is_other_account(name));
+        if self.roles.card || words::is_of_account(&self.layout.names) {
+            return self.roles.card;
+        }
+        let is_such = |(at, name): (usize, &String)| match words::may_be_cards(name) {
+            true => has_values(at),
+            false => !words::may_be_accounts(name) && self.values(at).any(words::is_masked),
+        };
+        !sides.any(|(at, _)| has_values(at)) && names.any(is_such)
     }
 
     /// Whether a flag says of each amount the way that its sign does, and both ways are there: what

@@ -42,6 +42,8 @@ pub const DATE: &[&str] = &[
     "uitvoeringsdatum",
     "date d exécution",
     "date de comptabilisation",
+    "data di contabilizzazione",
+    "date d écriture",
     "date comptable",
     "fecha contable",
     "data contabile",
@@ -98,6 +100,7 @@ pub const DATE: &[&str] = &[
     "fecha de operación",
     "fecha de operacion",
     "data operazione",
+    "data dell operazione",
     "data operacji",
     "data transakcji",
     "дата платежа",
@@ -158,6 +161,7 @@ pub fn is_date(name: &str) -> bool {
 const PARTS: &[&str] = &[
     "einzelbetrag",
     "sous montant",
+    "importo singolo",
     "betrag detail",
     "betrag einzelzahlung",
     "amount detail",
@@ -189,6 +193,7 @@ pub const VALUE_DATE: &[&str] = &[
     "date de la valeur utc",
     "fecha valor",
     "data valuta",
+    "data di valuta",
     "data val",
     "data waluty",
     "datum valute",
@@ -342,6 +347,11 @@ const IN_ACCOUNT: &[&[&str]] = &[
     ],
 ];
 
+/// Whether a layout is one that is known to be an account's, whatever cards stand in it.
+pub fn is_of_account(names: &[String]) -> bool {
+    in_account(names).is_some() || WITH_CARDS.iter().any(|own| sheet::has(names, own))
+}
+
 /// Of such a bank's file, the names of what moved the account and of its currency.
 fn in_account(names: &[String]) -> Option<(&'static [&'static str], &'static [&'static str])> {
     let own = IN_ACCOUNT.iter().find(|own| sheet::has(names, own))?;
@@ -450,6 +460,83 @@ pub const CARD: &[&str] = &[
     "handelaar",
 ];
 
+/// How words begin, or what they hold, that name a card in the languages of banks.
+const CARDS: &[&str] = &["carte", "carta", "kort", "tarjeta", "cartão", "cartao", "kárty", "карт"];
+const CARDS_WITHIN: &[&str] = &["card", "kart", "kaart", "bankkort", "kreditkort", "debitkort"];
+
+/// Other columns that a card's file may have: the shop, when something was bought beside another
+/// day, and the end of a number.
+const OF_CARDS: &[&str] = &[
+    "merchant category",
+    "merchant category code",
+    "merchant type",
+    "merchant city",
+    "mcc",
+    "händlername",
+    "händlerkategorie",
+    "commerçant",
+    "esercente",
+    "comercio",
+    "einkaufsdatum",
+    "kaufdatum",
+    "date d achat",
+    "data di acquisto",
+    "last 4 digits",
+    "last four",
+    "last four digits",
+];
+
+/// What layouts of accounts have in which a card stands beside some rows.
+const WITH_CARDS: &[&[&str]] =
+    &[&["date utc", "description", "amount", "status", "source account", "bank description"]];
+
+/// Whether a name is one of a column that a card's file has.
+pub fn may_be_cards(name: &str) -> bool {
+    let is_card = |word: &str| {
+        CARDS.iter().any(|begin| word.starts_with(begin))
+            || CARDS_WITHIN.iter().any(|part| word.contains(part))
+    };
+    // `Conto o carta` is either.
+    !ACCOUNT.contains(&name) && (OF_CARDS.contains(&name) || name.split(' ').any(is_card))
+}
+
+/// Whether a name is one of an account, whose number may be masked as a card's is.
+pub fn may_be_accounts(name: &str) -> bool {
+    ["account", "konto", "conto", "compte", "cuenta", "conta", "rekening", "iban", "счет", "счёт"]
+        .iter()
+        .any(|part| name.contains(part))
+}
+
+/// Whether a name is one of the other side's account, which an account's file has and a card's has
+/// not.
+pub fn is_other_account(name: &str) -> bool {
+    const OTHERS: [&str; 12] = [
+        "protistran",
+        "protiúčt",
+        "counteraccount",
+        "counter account",
+        "counterparty account",
+        "counterparty iban",
+        "tegenrekening",
+        "kontrahent",
+        "beneficiary account",
+        "partner iban",
+        "partner account",
+        "zahlungsbeteiligt",
+    ];
+    OTHERS.iter().any(|part| name.contains(part))
+}
+
+/// Whether a text is the number of a card whose digits are hidden but for a few: `**2748`,
+/// `4155 XXXX XXXX 1234`.
+pub fn is_masked(text: &str) -> bool {
+    let is_mark = |c: char| matches!(c, '*' | 'X' | 'x' | '•');
+    let is_own = |c: char| is_mark(c) || c.is_ascii_digit() || matches!(c, ' ' | '-' | '.');
+    let marks = text.chars().filter(|c| is_mark(*c)).count();
+    let shown = text.chars().rev().take_while(char::is_ascii_digit).count();
+    text.len() <= 40 && marks >= 2 && (3..=6).contains(&shown) && text.chars().all(is_own)
+}
+
 /// Columns of one issuer's card, which writes what was bought without a minus.
 pub const ISSUERS: &[&str] = &[
     "transaction date",
@@ -482,6 +569,7 @@ const MORE_KINDS: &[&str] = &[
     "rodzaj transakcji",
     "rodzaj operacji",
     "tipo di ordine",
+    "tipo di movimento",
     "tipo de operación",
     "auftragsart",
     "transaktionsart",
@@ -746,6 +834,7 @@ pub const DEBIT: &[&str] = &[
     "cargos",
     "dare",
     "uscite",
+    "addebito",
     "addebiti",
     "obciążenia",
     "isplata",
@@ -784,6 +873,7 @@ pub const CREDIT: &[&str] = &[
     "abonos",
     "avere",
     "entrate",
+    "accredito",
     "accrediti",
     "uznania",
     "uplata",
@@ -980,6 +1070,7 @@ pub const CURRENCY: &[&str] = &[
     "ccy",
     "monn",
     "monnaie",
+    "moneta",
     "whg",
     "whrg",
     "para birimi",
@@ -2032,8 +2123,8 @@ const DECLARED: &[(Declares, &[&str])] = &[
         Declares::Count,
         &["anzahl transaktionen in diesem zeitraum", "number of transactions", "number of rows"],
     ),
-    (Declares::In, &["total credits", "total credit", "summe gutschriften"]),
-    (Declares::Out, &["total debits", "total debit", "summe belastungen"]),
+    (Declares::In, &["total credits", "total credit", "summe gutschriften", "totale entrate"]),
+    (Declares::Out, &["total debits", "total debit", "summe belastungen", "totale uscite"]),
 ];
 
 /// Whether the day that a balance is of stands behind its name: `per 31.10.2026`.
@@ -3798,6 +3889,7 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "referencia platiteľa",
             "pnb platitelja",
             "riferimento",
+            "referenz",
         ],
     ),
     (
@@ -3839,9 +3931,12 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "booking text",
             "buchungsdetails",
             "buchungs details",
+            "booking details",
+            "détails de comptabilisation",
             "avisierungstext",
             "notification text",
             "texte de notification",
+            "testo di avviso",
             "description 1",
             "description 2",
             "description 3",
@@ -3875,6 +3970,9 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "descripción",
             "descripcion",
             "descrizione",
+            "descrizione1",
+            "descrizione2",
+            "descrizione3",
             "descrizione operazione",
             "causale descrizione operazione",
             "descrizione completa",
@@ -3914,6 +4012,7 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "beschrijving",
             "leírás",
             "описание",
+            "описание операции",
             "rubrik",
             "viesti",
             "selitys",

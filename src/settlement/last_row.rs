@@ -5,7 +5,7 @@
 use crate::model::money::Currency;
 use crate::model::settlement::Problem;
 use crate::settlement::numeral::is_day;
-use crate::settlement::sheet::Row;
+use crate::settlement::sheet::{Row, normal};
 
 /// What the last column is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub struct Ends {
     is_coded: bool,
     /// One of the first fields has a letter: words below the rows look like any of them.
     is_worded: bool,
+    /// The bank's disclaimer began below the rows.
+    is_disclaimed: bool,
     /// What the first fields have in common, and the last of them.
     common: String,
     first: String,
@@ -107,6 +109,12 @@ impl Ends {
         self.rows = self.rows.saturating_add(1);
     }
 
+    /// Takes in a row below the others that moves nothing: what one bank says below its word for
+    /// that, in a sentence, ends its file without the end of a line.
+    pub fn note_below(&mut self, row: &Row<'_>) {
+        self.is_disclaimed |= normal(row.get(0)) == "disclaimer";
+    }
+
     /// What is wrong with the last row, whose line does not end, where it may have been cut in its
     /// last column `at`; `name` is that column's, `places` the most decimals of an amount.
     pub fn cut(
@@ -162,6 +170,9 @@ impl Ends {
     /// where rows begin with words, nothing tells those of a row from others, and a reference in
     /// quotes is none of those below.
     pub fn is_begun(&self, row: &Row<'_>) -> bool {
+        if self.is_disclaimed {
+            return false;
+        }
         let first = row.get(0);
         let is_sentence = (1..row.width()).all(|at| row.field(at).starts_with(' '));
         if row.width() > 1 && !is_sentence && row.is_open() {

@@ -246,6 +246,8 @@ struct Sums {
 struct OpenEntry {
     entry: Entry,
     line: Line,
+    /// What the bank adds on the row behind `:61:`.
+    further: String,
     text: Vec<String>,
     texts: u32,
 }
@@ -1082,6 +1084,14 @@ fn row_of(field: &Field, currency: Option<Currency>) -> Option<Cow<'_, str>> {
     Some(if is_one_row { Cow::Owned(joined) } else { Cow::Borrowed(first) })
 }
 
+/// The row behind that of a movement, `text`, which is the bank's words (SWIFT's subfield 9); not
+/// where it goes on with the movement, or is the bank's reference.
+fn further(field: &Field, text: Option<&str>) -> String {
+    let next = field.rows.get(1).map_or("", |row| row.trim_end());
+    let is_words = text == Some(field.first()) && !next.trim_start().starts_with("//");
+    if is_words { next.to_owned() } else { String::new() }
+}
+
 /// Whether a row of a movement holds another one, whose line begin was lost.
 fn holds_another(row: &str) -> bool {
     let mut behind = row.split(":61:").skip(1);
@@ -1147,6 +1157,7 @@ impl Mt940 {
     fn entry_of(&mut self, field: &Field) -> Result<(OpenEntry, Option<Problem>), Problem> {
         let currency = self.currency();
         let text = row_of(field, currency);
+        let further = further(field, text.as_deref());
         let found = text.as_deref().and_then(movement).ok_or_else(|| {
             let expected = "date, mark, amount, type and reference";
             Problem::error(field.line, ":61:", expected, field.first())
@@ -1206,7 +1217,7 @@ impl Mt940 {
         }
         line.tag(TagKind::BankReference, entry.bank_reference.as_deref().unwrap_or_default());
         line.raw = format!(":61:{}", field.rows.join("\n"));
-        Ok((OpenEntry { entry, line, text: Vec::new(), texts: 0 }, problem))
+        Ok((OpenEntry { entry, line, further, text: Vec::new(), texts: 0 }, problem))
     }
 
     /// `:86:` of an entry; after a closing balance it speaks of the statement.
@@ -1255,7 +1266,7 @@ impl Mt940 {
         if let Some(statement) = &mut self.open {
             statement.texts.add(open.texts);
         }
-        mt940_text::read(&open.text, &mut open.line);
+        mt940_text::read(&open.further, &open.text, &mut open.line);
         open.line.kind = kinds::booking(&open.line);
         let business = mt940_text::business_code(&open.text);
         let is_debit = open.line.direction == Direction::Debit;

@@ -18,32 +18,63 @@ const WORDS: [&str; 14] = [
     "PURP", "RREF",
 ];
 
-/// The codewords between slashes.
-const SLASHED: [&str; 32] = [
+/// The codewords between slashes. Others that begin a row end a reference, too ([`row_words`]).
+const SLASHED: [&str; 42] = [
     "TRTP", "EREF", "KREF", "MARF", "CSID", "REMI", "RTRN", "IBAN", "BIC", "NAME", "ADDR", "ORDP",
     "BENM", "CNTP", "PURP", "ISDT", "PREF", "SVCL", "ULTD", "ULTC", "ULTB", "CREF", "TRCD", "OCMT",
-    "CHGS", "EXCH", "INIT", "ACCW", "BUSP", "PREF", "MREF", "SVWZ",
+    "CHGS", "EXCH", "INIT", "ACCW", "BUSP", "MREF", "SVWZ", "OAMT", "DBNM", "CRNM", "DACT", "CACT",
+    "DBIC", "CBIC", "DCID", "IDNM", "OPRP", "FXRT",
 ];
 
-/// Reads the references of a text into a line.
-pub fn read(rows: &[String], line: &mut Line) {
-    if rows.is_empty() {
-        return;
-    }
+/// The codewords whose values are references.
+const REFERENCES: [&str; 6] = ["EREF", "KREF", "CREF", "PREF", "MREF", "MARF"];
+
+/// Stands for a codeword that is not known.
+const OTHER: &str = "";
+
+/// Banks that cut a text without regard to its words cut it at so many characters.
+const FULL: usize = 65;
+
+/// A row behind `:61:` has so many characters.
+const FURTHER: usize = 34;
+
+/// An end-to-end reference of ISO 20022 has at most so many characters.
+const LONGEST: usize = 35;
+
+/// Reads the references of an entry's texts into its line: `further` stands on the row behind
+/// `:61:`, `rows` are those of `:86:`.
+pub fn read(further: &str, rows: &[String], line: &mut Line) {
     let joined = rows.concat();
     if let Some(separator) = separator(&joined) {
         structured(&joined, separator, line);
     } else if joined.starts_with('/') || joined.contains("/EREF/") || joined.contains("/REMI/") {
-        slashed(&joined, line);
+        slashed(rows, "", line);
         line.tag(TagKind::Text, &joined);
     } else if starts_slashed(&joined) {
-        slashed(&format!("/{joined}"), line);
+        slashed(rows, "/", line);
         line.tag(TagKind::Text, &joined);
     } else {
         let pieces: Vec<&str> = rows.iter().map(String::as_str).collect();
         worded(&pieces, false, line);
-        line.tag(TagKind::Text, &rows.join(" "));
+        let own = rows.join(" ");
+        let goes_on = !further.trim_start().starts_with('/');
+        line.tag(TagKind::Text, &if goes_on { behind(further, &own) } else { own });
+        if goes_on {
+            return;
+        }
     }
+    let further = further.trim();
+    match further.starts_with('/') {
+        true => slashed(&[further.to_owned()], "", line),
+        false => line.tag(TagKind::Text, further),
+    }
+}
+
+/// A text that begins on the row behind `:61:`: a full row is cut within a word.
+fn behind(further: &str, text: &str) -> String {
+    let is_full = further.chars().count() >= FURTHER;
+    let gap = if is_full || further.is_empty() || text.is_empty() { "" } else { " " };
+    format!("{further}{gap}{text}")
 }
 
 /// The business code that a text of a German bank begins with; empty where it is none.
@@ -192,16 +223,23 @@ fn worded(pieces: &[&str], has_subfields: bool, line: &mut Line) {
 /// Codewords between slashes. In the payer's words (`REMI`) what stands behind a blank, or was
 /// there before, is the payer's; where the text does not begin with one, two in a row are the
 /// bank's.
-fn slashed(joined: &str, line: &mut Line) {
+fn slashed(rows: &[String], lead: &str, line: &mut Line) {
+    let joined = format!("{lead}{}", rows.concat());
     let mut starts: Vec<(usize, &str)> = Vec::new();
     let mut known: Vec<&str> = Vec::new();
-    let words = slashed_words(joined);
+    let words = slashed_words(&joined, &row_words(rows, lead.len()));
     for (index, (at, word)) in words.iter().enumerate() {
         let before = joined.get(..*at).unwrap_or_default();
         let counts = match starts.last() {
-            Some((_, "REMI" | "SVWZ")) => !before.ends_with(' ') && !known.contains(word),
-            Some(_) => true,
-            None => before.trim().is_empty() || words.len() > index.saturating_add(1),
+            Some((_, "REMI" | "SVWZ")) => {
+                *word != OTHER && !before.ends_with(' ') && !known.contains(word)
+            }
+            Some((_, last)) => *word != OTHER || REFERENCES.contains(last),
+            None if *word == OTHER => false,
+            None => {
+                let mut behind = words.iter().skip(index.saturating_add(1));
+                before.trim().is_empty() || behind.any(|(_, next)| *next != OTHER)
+            }
         };
         if counts {
             starts.push((*at, *word));
@@ -214,20 +252,59 @@ fn slashed(joined: &str, line: &mut Line) {
     for ((start, word), end) in starts.iter().zip(ends) {
         let from = start.saturating_add(word.len()).saturating_add(2);
         let value = joined.get(from..end).unwrap_or_default();
+        let value = if *word == "EREF" { at_most(value) } else { value };
         keep(word, value.trim_matches(['/', ' ']), line);
     }
 }
 
-/// Where codewords stand between slashes.
-fn slashed_words(joined: &str) -> Vec<(usize, &'static str)> {
+/// What is longer than a reference ends at the first word between slashes.
+fn at_most(value: &str) -> &str {
+    if value.trim_matches(['/', ' ']).chars().count() <= LONGEST {
+        return value;
+    }
+    let mut parts = value.match_indices('/').map(|(at, _)| at);
+    let end = parts.find(|at| value.get(*at..).and_then(codeword).is_some_and(|it| it.len() >= 4));
+    end.and_then(|end| value.get(..end)).unwrap_or(value)
+}
+
+/// The codeword between slashes that a text begins with, whether it is known or not.
+fn codeword(text: &str) -> Option<&str> {
+    let (word, _) = text.strip_prefix('/')?.split_once('/')?;
+    let is_word = (2..=9).contains(&word.len())
+        && word.bytes().next().is_some_and(|byte| byte.is_ascii_uppercase())
+        && word.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
+    is_word.then_some(word)
+}
+
+/// Where rows begin with a codeword, in the rows' text behind so many bytes; but not where the row
+/// before was full, and the next one may begin within a value.
+fn row_words(rows: &[String], lead: usize) -> Vec<usize> {
+    let (mut at, mut is_cut) = (lead, false);
+    let mut found = Vec::new();
+    for row in rows {
+        if !is_cut && codeword(row).is_some() {
+            found.push(at);
+        }
+        at = at.saturating_add(row.len());
+        is_cut = row.chars().count() >= FULL;
+    }
+    found
+}
+
+/// Where codewords stand between slashes; of those that are not known, where they begin a row.
+fn slashed_words(joined: &str, of_rows: &[usize]) -> Vec<(usize, &'static str)> {
     let mut starts: Vec<(usize, &'static str)> = Vec::new();
     let slashes: Vec<usize> = memchr::memchr_iter(b'/', joined.as_bytes()).collect();
     for (at, end) in slashes.iter().zip(slashes.iter().skip(1)) {
         let between = joined.get(at.saturating_add(1)..*end).unwrap_or_default();
-        let Some(word) = SLASHED.into_iter().find(|word| *word == between) else { continue };
+        let word = SLASHED.into_iter().find(|word| *word == between);
+        let other = Some(OTHER).filter(|_| of_rows.contains(at));
+        let Some(word) = word.or(other) else { continue };
         // A slash that ended this same word does not begin it again.
         let ended = |(start, last): &(usize, &str)| {
-            *last == word && start.saturating_add(last.len()).saturating_add(1) == *at
+            *last == word
+                && word != OTHER
+                && start.saturating_add(last.len()).saturating_add(1) == *at
         };
         if !starts.last().is_some_and(ended) {
             starts.push((*at, word));

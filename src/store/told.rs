@@ -970,8 +970,8 @@ fn bare_row(text: &str) -> String {
 /// The days of live statements of files of rows that the statement $2 of the file $1 holds whole:
 /// file, number, name, day. $3 to $7 are its account, bank account, currency, first and last day.
 /// Rows are the same whose text is, however it is written and whatever the configuration of the day
-/// read from it: another delimiter, pattern or column makes no other booking of them. Where no text was kept, what was read is held
-/// against each other.
+/// read from it: another delimiter, pattern or column makes no other booking of them. Where no text
+/// was kept, what was read is held against each other.
 pub(in crate::store) fn overlaps(dialect: &Dialect) -> String {
     let Dialect { array, as_text, day, .. } = dialect;
     let bare = bare_row("l.raw");

@@ -114,6 +114,90 @@ fn the_kind_of_a_row_may_say_which_way_its_money_went() {
     assert_eq!(read(&signed("-"), "PLN"), (0, 12_500, None));
 }
 
+/// Issuers of cards write what was bought without a minus.
+#[test]
+fn a_cards_file_is_known_by_any_name_of_a_card_and_by_its_numbers() {
+    let rows = |name: &str, number: &str| {
+        format!(
+            "Datum;Beschreibung;{name};Währung;Betrag\n26/06/2026;a;{number};CHF;39.64\n\
+             21/06/2026;b;{number};CHF;-22.35\n19/06/2026;c;;CHF;-447.30\n"
+        )
+    };
+    for name in [
+        "Karte",
+        "Karten-Nr.",
+        "Kartennummer (letzte 4)",
+        "Carte bancaire",
+        "N° de carte",
+        "Carta",
+        "Numero della carta",
+        "Nº tarjeta",
+        "Número do cartão",
+        "Kaartnr",
+        "Kortnr",
+        "Kortti",
+        "Nr karty",
+        "Číslo karty",
+        "Номер карты",
+        "Card used",
+        "Merchant category",
+        "Esercente",
+        "Einkaufsdatum",
+        "MCC",
+    ] {
+        let found = look(&rows(name, "x"));
+        assert_eq!(found.state, State::UnknownFormat, "{name}");
+    }
+    for number in ["**2748", "4155 XXXX XXXX 1234", "xxxx-xxxx-xxxx-1234", "••••1234"] {
+        assert_eq!(look(&rows("Nr", number)).state, State::UnknownFormat, "{number}");
+        assert_eq!(read(&rows("Konto", number), "CHF"), (3_964, 46_965, None), "{number}");
+    }
+    // Of an account whose rows name those of other sides, and of a bank whose layout is known.
+    let row = rows("Karte;IBAN Zahlungsbeteiligter", "x;DE02120300000000202051");
+    assert_eq!(read(&row.replace(";;CHF", ";;;CHF"), "CHF"), (3_964, 46_965, None));
+    let known = "Date (UTC),Description,Amount,Status,Source Account,Bank Description,Reference,\
+                 Note,Last Four Digits,Name On Card,Category,GL Code,Timestamp,Original Currency\n\
+                 03-17-2026,a,-12.00,Sent,Mercury Checking xx12,a,,,5678,c,,,,USD\n\
+                 03-16-2026,b,15.00,Sent,Mercury Checking xx12,b,,,,,,,,\n";
+    assert_eq!(read(known, "USD"), (1_500, 1_200, None));
+    // A column without values, and numbers that hide nothing.
+    for (name, number) in [("Karte", ""), ("Nr", "2748"), ("Nr", "X1"), ("Nr", "100**")] {
+        assert_eq!(read(&rows(name, number), "CHF"), (3_964, 46_965, None), "{name} {number}");
+    }
+}
+
+#[test]
+fn exports_in_italian_and_french_are_read() {
+    for (text, want) in [
+        (
+            "Data;Tipo di movimento;Testo di avviso;Accredito in CHF;Addebito in CHF\n\
+             07.04.2026;Contabilizzazione;a;;-25.00\n08.04.2026;Contabilizzazione;b;4.50;\n",
+            (450, 2_500, None),
+        ),
+        (
+            "Data dell'operazione;Ora dell'operazione;Data di contabilizzazione;Data di valuta;\
+             Moneta;Addebito;Accredito;Importo singolo;Saldo;N. di transazione;Descrizione1\n\
+             2026-11-08;;2026-11-08;2026-11-08;CHF;;43.20;;118.20;9;a\n\
+             2026-11-06;;2026-11-06;2026-11-06;CHF;-25.00;;;75.00;8;b\n",
+            (4_320, 2_500, Some(true)),
+        ),
+        (
+            "Période de facturation;Date d’écriture;Date d’achat;Détails de comptabilisation;\
+             Crédit en CHF;Débit en CHF\nx;31.10.2026;30.10.2026;Chur;;-34\n\
+             x;31.10.2026;30.10.2026;Pay;;-98.85\n",
+            (0, 13_285, None),
+        ),
+        (
+            "Валюта;Дата операции;Референс проводки;Описание операции;Приход;Расход;\n\
+             RUB;31.05.26;A;a;33123,56;0;\nRUB;03.05.26;B;b;0;50;\n",
+            (3_312_356, 5_000, None),
+        ),
+    ] {
+        let code = if text.contains("RUB") { "RUB" } else { "CHF" };
+        assert_eq!(read(text, code), want, "{text}");
+    }
+}
+
 #[test]
 fn words_of_thanks_beside_a_minus_are_of_a_card_s_issuer() {
     let card = |text: &str, more: &str| {

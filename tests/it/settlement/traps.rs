@@ -1352,6 +1352,42 @@ fn counts_of_an_interim_report_may_be_left_out_or_hold_what_is_not_listed() {
     refused(&report("EUR0,02", "0EUR0,00"), ":90C: sum");
 }
 
+/// SWIFT's subfield 9, the row behind `:61:`: the bank's own words, which may go on in `:86:`.
+#[test]
+fn the_row_behind_a_movement_is_text() {
+    for (rows, text, reference) in [
+        ("\nBALANCE_CASHBACK-510151a4\n", "BALANCE_CASHBACK-510151a4", None),
+        ("\nREFUNDED CHARGES\n:86:4547\n", "REFUNDED CHARGES 4547", None),
+        (
+            "\nF/FLOW ACCOUNTNAME    TFRPAYMENTRE\n:86:FERENCE12\n",
+            "F/FLOW ACCOUNTNAME    TFRPAYMENTREFERENCE12",
+            None,
+        ),
+        ("\n/OCMT/EUR4,/EREF/A-1/\n", "", Some("A-1")),
+        ("\nNL96RBOS0523149468\n:86:/EREF/A-1/REMI/y\n", "NL96RBOS0523149468", Some("A-1")),
+        ("\nINVOICE 7\n:86:166?00X?20EREF+A-1?21SVWZ+y\n", "INVOICE 7", Some("A-1")),
+        ("\n//BANKS\n:86:y\n", "y", None),
+        ("\n:86:y\n", "y", None),
+    ] {
+        let file = format!(
+            ":20:X\n:25:1\n:28C:1\n:60F:C261119EUR0,\n:61:261119C1,NTRFNONREF{rows}\
+             :62F:C261119EUR1,\n"
+        );
+        let lines = items(file.as_bytes()).into_iter().filter_map(|item| match item {
+            Item::Line(line) => Some(line),
+            _other => None,
+        });
+        let lines: Vec<_> = lines.collect();
+        let of = |kind: TagKind| -> Vec<&str> {
+            let own = lines[0].tags.iter().filter(|tag| tag.kind == kind);
+            own.map(|tag| tag.text.as_str()).collect()
+        };
+        assert_eq!(of(TagKind::EndToEndId), reference.into_iter().collect::<Vec<_>>(), "{rows}");
+        let texts = of(TagKind::Text);
+        assert!(text.is_empty() && texts.is_empty() || texts.contains(&text), "{rows}: {texts:?}");
+    }
+}
+
 /// What `:86:` says of the payer's reference, in one bank's words beside another's.
 #[test]
 fn the_reference_is_found_in_every_dialect() {
@@ -1363,6 +1399,16 @@ fn the_reference_is_found_in_every_dialect() {
         ("820?20TEST?22END-TO-END-REF.:?23NICHT AN\nGEGEBEN?24Ref. 7T2C/1", None),
         ("/TRTP/X/EREF/A-1/REMI/y", Some("A-1")),
         ("/REMI/y/ERE\nF/A-\n1", Some("A-1")),
+        // Codewords that are not known begin a row, but not behind one that is full.
+        ("/EREF/A/B-1\n/DBNM/BANK\n/XYZ9/C\n/REMI/y", Some("A/B-1")),
+        ("/EREF/A-1\n/ZZZZ/BANK", Some("A-1")),
+        ("/EREF/NOTPROVIDED\n/DACT/83/DBIC/X", None),
+        ("/EREF/A-1/OAMT/116-33/FCCY/GBP", Some("A-1")),
+        (
+            "/TRTP/SEPA INCASSO ALGEMEEN DOORLOPEND/CSID/NL11ZZZ2222/EREF/A-1/X\n/YZ/2",
+            Some("A-1/X/YZ/2"),
+        ),
+        ("/EREF/A-1/SOME/23456789012345678901234567890/NAMED/B", Some("A-1")),
         ("free text EREF+A-1 KREF+7", Some("A-1")),
         ("EREF/A-1/PREF/B/7", Some("A-1")),
         ("166?20EREF+NOTPROVIDED?21SVWZ+x", None),
