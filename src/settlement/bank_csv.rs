@@ -1191,6 +1191,10 @@ impl Inference<'_> {
         }
         let mut filled = self.flags();
         filled.retain(|at| self.values(*at).next().is_some());
+        // Under a name that is no flag's: balances show whether it is one.
+        if filled.is_empty() && self.roles.balance.is_some() {
+            filled.extend(self.ways());
+        }
         let is_known = |at: &usize| self.values(*at).all(|value| words::is_debit(value).is_some());
         let unsigned = self.values(amount).all(|text| !text.starts_with(['-', '+', '(']));
         match (filled.iter().copied().find(is_known), unsigned) {

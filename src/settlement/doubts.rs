@@ -165,7 +165,14 @@ pub struct Doubts {
     against: Option<Problem>,
     issuer: Issuer,
     bill: Bill,
+    /// Rows with a day of their value, those without one, and the first of these.
+    valued: u64,
+    unvalued: u64,
+    first_unvalued: u64,
 }
+
+/// From so many rows with a day of their value on, the only one without is none of them.
+const VALUED: u64 = 4;
 
 impl Doubts {
     /// A row that was booked, with its sign.
@@ -173,6 +180,18 @@ impl Doubts {
         add(&mut self.own, line, minor, of);
         add(&mut self.all, line, minor, of);
         self.bill.row(minor);
+    }
+
+    /// A row that was booked, with the day of its value or without.
+    pub fn value_day(&mut self, line: u64, is_there: bool) {
+        if is_there {
+            self.valued = self.valued.saturating_add(1);
+            return;
+        }
+        if self.unvalued == 0 {
+            self.first_unvalued = line;
+        }
+        self.unvalued = self.unvalued.saturating_add(1);
     }
 
     /// A text, in the column `name` and beside a minus, that may be of a card's bill that was paid.
@@ -243,8 +262,16 @@ impl Doubts {
 
     /// The file ended: a sum of all its accounts may stand below them.
     pub fn end(&self, is_proven: bool, out: &mut Out) {
-        if !is_proven && self.statements > 1 {
+        if is_proven {
+            return;
+        }
+        if self.statements > 1 {
             tell(&self.all, out);
+        }
+        if self.unvalued == 1 && self.valued >= VALUED {
+            let expected = "a day, as all other rows have: one without it may be a balance, or not \
+                            booked yet; describe this file as a [[format]]";
+            out.push(Problem::error(self.first_unvalued, "value date", expected, "none"));
         }
     }
 }

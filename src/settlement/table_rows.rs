@@ -2085,6 +2085,9 @@ impl Rows {
             return;
         }
         self.doubts.row(row.line, minor, of);
+        if let Some(at) = self.places.value_date {
+            self.doubts.value_day(row.line, !row.get(at).is_empty());
+        }
         let (at, flag) = match &self.places.amount {
             AmountAt::TwoSided(debit, _) => (*debit, None),
             AmountAt::Flagged(amount, flag) => (*amount, Some(*flag)),

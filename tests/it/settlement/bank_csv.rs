@@ -114,6 +114,79 @@ fn the_kind_of_a_row_may_say_which_way_its_money_went() {
     assert_eq!(read(&signed("-"), "PLN"), (0, 12_500, None));
 }
 
+/// What a balance of each row does not prove: the way of the oldest one.
+#[test]
+fn a_column_of_two_words_tells_the_way_under_whatever_name() {
+    for (name, out, into) in [
+        ("Tipo", "D", "C"),
+        ("Natureza", "D", "C"),
+        ("Movimiento", "Cargo", "Abono"),
+        ("Causale", "ADDEBITO", "ACCREDITO"),
+        ("Buchungstext", "LASTSCHRIFT", "GUTSCHRIFT"),
+        ("Details", "DEBIT", "CREDIT"),
+        ("Type opération", "Débit", "Crédit"),
+    ] {
+        let file = |first: &str| {
+            format!(
+                "Date;Description;Amount;Currency;{name};Balance\n\
+                 2026-09-15;a;7.99;EUR;{first};500.00\n2026-09-16;b;300.00;EUR;{into};800.00\n\
+                 2026-09-17;c;1.00;EUR;{into};801.00\n"
+            )
+        };
+        let found = look(&file(out));
+        let is_refused = found.state != State::Ok;
+        assert!(is_refused || read(&file(out), "EUR") == (30_100, 799, Some(true)), "{name}");
+        assert_eq!(read(&file(into), "EUR").1, 0, "{name}");
+    }
+}
+
+/// An opening balance among the rows lacks what all of them have.
+#[test]
+fn the_only_row_without_the_day_of_its_value_is_doubtful() {
+    let file = |day: &str, more: &str| {
+        let rows = |n: u32| format!("0{n}.07.2026;0{n}.07.2026;9{n}.00;;EUR;t;26{more}\n");
+        let rows: String = (2..6).map(rows).collect();
+        let head = "DATA;VALUTA;DARE;AVERE;DIVISA;DESCRIZIONE_OPERAZIONE;CAUSALE_ABI\n";
+        format!("{head}{rows}01.07.2026;{day};;1924.41;EUR;t;\n")
+    };
+    refused(&file("", ""), "one without it may be a balance");
+    assert_eq!(read(&file("01.07.2026", ""), "EUR"), (192_441, 37_400, None));
+}
+
+/// Words for balances and sums where no column of balances proves them.
+#[test]
+fn words_for_balances_in_more_languages_are_no_movements() {
+    for word in [
+        "Saldo di apertura",
+        "Saldo di chiusura",
+        "Saldo attuale",
+        "Riporto saldo",
+        "Riporto",
+        "Totale complessivo",
+        "Total des écritures",
+        "Saldo a fecha 30/06/2024",
+        "SALDO A 30/06/2024",
+        "Bilans otwarcia",
+        "Utgående balanse",
+        "RULAJ TOTAL CONT",
+        "期初余额",
+        "前期繰越",
+        "Εκ μεταφοράς",
+    ] {
+        let text = format!(
+            "Date;Description;Amount;Currency\n2024-07-03;a;-5.00;EUR\n2024-07-02;b;7.00;EUR\n\
+             2024-07-01;{word};1924.41;EUR\n"
+        );
+        assert_ne!(look(&text).state, State::Ok, "{word}");
+    }
+    for word in ["Saldo GmbH", "Total Berlin", "Di Apertura", "Attuale"] {
+        let text = format!(
+            "Date;Description;Amount;Currency\n2024-07-03;a;-5.00;EUR\n2024-07-01;{word};1.00;EUR\n"
+        );
+        assert_eq!(read(&text, "EUR"), (100, 500, None), "{word}");
+    }
+}
+
 /// Issuers of cards write what was bought without a minus.
 #[test]
 fn a_cards_file_is_known_by_any_name_of_a_card_and_by_its_numbers() {
