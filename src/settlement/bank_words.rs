@@ -1000,6 +1000,10 @@ pub const CREDITS: &[&str] = &[
     "incoming",
     "+",
     "gutschrift",
+    "accredito",
+    "entrata",
+    "entrada",
+    "ingreso",
 ];
 
 /// And for money out.
@@ -1018,6 +1022,11 @@ pub const DEBITS: &[&str] = &[
     "deebet",
     "debe",
     "belastung",
+    "lastschrift",
+    "addebito",
+    "uscita",
+    "saída",
+    "gasto",
     "cargo",
     "dare",
     "withdrawal",
