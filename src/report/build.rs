@@ -34,7 +34,7 @@ use crate::report::source::Source;
 use crate::report::tie::{FileTie, TieOut, currency_words, tie_out};
 use crate::report::totals::Totals;
 use crate::store::files::{LineOfRun, LinePlace, LinesOfRun, StoredLine};
-use crate::store::payouts::{Payout, PayoutKey, TABLE as PAYOUT_TABLE};
+use crate::store::payouts::{Payout, PayoutKey};
 use crate::store::records::JournalRow;
 
 /// Journal records read at once.
@@ -302,8 +302,7 @@ impl Matched {
 
     fn take(&mut self, own: &LineOfRun) -> Result<(), ReportError> {
         self.totals.add_matched(&own.line);
-        let row = own.line.row.as_ref().filter(|(table, _)| table == PAYOUT_TABLE);
-        if let Some(key) = row.and_then(|(_, key)| PayoutKey::parse(key)) {
+        if let Some(key) = PayoutKey::of_booking(&own.line) {
             self.booked.insert(key, own.line.clone());
         }
         self.put(&lines::Draft::of(own))

@@ -8,7 +8,7 @@ use crate::report::cells::Cell;
 use crate::report::facts::Facts;
 use crate::report::lines::{self, signed};
 use crate::store::files::{LineOfRun, StoredLine};
-use crate::store::payouts::{Booking, Payout, PayoutKey, TABLE};
+use crate::store::payouts::{Booking, Payout, PayoutKey};
 
 /// The first of the bank's lines that were matched to the payout by then.
 pub fn booked<'a>(payout: &Payout, found: &'a [Booking], until: Instant) -> Option<&'a StoredLine> {
@@ -21,9 +21,7 @@ fn is_matched(one: &Booking, until: Instant) -> bool {
 }
 
 fn is_own(payout: &Payout, one: &Booking) -> bool {
-    let row = one.line.row.as_ref().filter(|(table, _)| table == TABLE);
-    let key = row.and_then(|(_, key)| PayoutKey::parse(key));
-    key.is_some_and(|key| key.is_one_payout(&payout.key))
+    PayoutKey::of_booking(&one.line).is_some_and(|key| key.is_one_payout(&payout.key))
 }
 
 /// The first of the bank's lines that name a payout and that no run had matched by then, where they

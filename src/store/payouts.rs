@@ -140,6 +140,12 @@ impl PayoutKey {
         Some(Self { account, payout, currency, file, merchant: String::new() })
     }
 
+    /// Of the payout that a bank's line is the booking of.
+    pub fn of_booking(line: &StoredLine) -> Option<Self> {
+        let row = line.row.as_ref().filter(|(table, _)| table == TABLE);
+        row.and_then(|(_, key)| Self::parse(key))
+    }
+
     /// The PSP's id, and whose it is, in words.
     pub fn name(&self) -> String {
         match self.merchant.as_str() {

@@ -11,7 +11,7 @@ use crate::model::settlement::{Direction, LineKind};
 use crate::report::payouts::is_otherwise;
 use crate::store::database::Database;
 use crate::store::files::{FileRow, LineState, StoredLine};
-use crate::store::payouts::{Payout, PayoutDriver, PayoutKey, TABLE};
+use crate::store::payouts::{Payout, PayoutDriver, PayoutKey};
 
 /// Why a bank's line that names a payout is open once a run held it against the payout.
 const COMPARED: [&str; 4] =
@@ -43,9 +43,7 @@ async fn beside(payout: &Payout, db: &Database) -> Result<Vec<StoredLine>, Failu
         |line: &StoredLine| line.reason.as_deref().is_some_and(|reason| COMPARED.contains(&reason));
     let is_booked = payout.booked > 0;
     let is_own = |line: &&StoredLine| {
-        let row = line.row.as_ref().filter(|(table, _)| table == TABLE);
-        let key = row.and_then(|(_, key)| PayoutKey::parse(key));
-        key.is_some_and(|key| key.is_one_payout(&payout.key))
+        PayoutKey::of_booking(line).is_some_and(|key| key.is_one_payout(&payout.key))
     };
     let found: Vec<StoredLine> = found.collect();
     let is_otherwise = is_booked && is_otherwise(payout, found.iter().filter(is_own));
