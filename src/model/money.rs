@@ -98,13 +98,17 @@ impl Currency {
         known.map(Self).ok_or_else(|| UnknownCurrency(text.to_owned()))
     }
 
-    /// As [`Self::parse`], and also the currencies of old statements that ISO 4217 has withdrawn.
+    /// As [`Self::parse`], and also the currencies of old statements that ISO 4217 has withdrawn,
+    /// and the euro by its name or its sign.
     ///
     /// # Errors
     /// Where the text is neither.
     pub fn parse_any(text: &str) -> Result<Self, UnknownCurrency> {
         Self::parse(text).or_else(|unknown| {
             let upper = text.trim().to_ascii_uppercase();
+            if matches!(upper.as_str(), "EURO" | "EUROS" | "€") {
+                return Ok(Self(*b"EUR"));
+            }
             let withdrawn = WITHDRAWN.iter().find(|(code, _)| *code == upper);
             let code = withdrawn.and_then(|(code, _)| <[u8; 3]>::try_from(code.as_bytes()).ok());
             code.map(Self).ok_or(unknown)

@@ -339,6 +339,16 @@ fn without_currency(name: &str) -> (String, Option<Currency>) {
     }
 }
 
+/// A name without the pattern of its days, and what that says of them: `date dd mm yyyy`.
+fn without_pattern(name: &str) -> (&str, Option<Order>) {
+    let known = [(" dd mm", Order::DayFirst), (" mm dd", Order::MonthFirst)];
+    let own = known.into_iter().find_map(|(pattern, order)| Some((name.find(pattern)?, order)));
+    let Some((at, order)) = own else { return (name, None) };
+    let (stem, pattern) = name.split_at(at);
+    let is_pattern = pattern.split(' ').all(|word| ["", "dd", "mm", "yy", "yyyy"].contains(&word));
+    if is_pattern { (stem, Some(order)) } else { (name, None) }
+}
+
 impl Roles {
     /// The columns of what moved: the amount, or its two sides.
     fn moved(&self) -> impl Iterator<Item = usize> {
@@ -352,7 +362,9 @@ impl Roles {
     }
 
     fn of(names: &[String]) -> Option<Self> {
-        let date = first(names, words::DATE).or_else(|| words::date_beside_value(names))?;
+        let bare: Vec<String> =
+            names.iter().map(|name| without_pattern(name).0.to_owned()).collect();
+        let date = first(&bare, words::DATE).or_else(|| words::date_beside_value(names))?;
         let split: Vec<(String, Option<Currency>)> =
             names.iter().map(|name| without_currency(name)).collect();
         let stems: Vec<String> = split.iter().map(|(stem, _)| stem.clone()).collect();
@@ -400,7 +412,7 @@ impl Roles {
         }
         Some(Self {
             date,
-            value_date: first(names, words::VALUE_DATE),
+            value_date: first(&bare, words::VALUE_DATE),
             amount,
             sides,
             beside,
@@ -478,7 +490,7 @@ fn holds_days(rows: &[Vec<String>], at: usize) -> bool {
 /// The column that says of a row on which day it was booked, by a name that elsewhere is one of a
 /// status: no status is a day.
 fn booked_on(names: &[String], rows: &[Vec<String>]) -> Option<usize> {
-    let at = only(names, &[words::BOOKED_ON])?;
+    let at = only(names, words::BOOKED_ON)?;
     let mut values = rows.iter().filter_map(|row| row.get(at));
     values.any(|text| is_day(text)).then_some(at)
 }
@@ -1055,7 +1067,8 @@ impl Inference<'_> {
     fn numerals(&self, currency: Currency) -> Option<Numerals> {
         let columns = self.money_columns();
         let texts = || columns.iter().flat_map(|at| self.values(*at));
-        let mut marks = texts().filter_map(decimal_of);
+        let beside = self.roles.beside.into_iter().flat_map(|at| self.values(at));
+        let mut marks = texts().chain(beside).filter_map(decimal_of);
         let mark = marks.next();
         if marks.any(|other| Some(other) != mark) {
             return None;
@@ -1166,6 +1179,10 @@ impl Inference<'_> {
             Some(if orders.all(|other| other == first) { first } else { Order::Unknown })
         };
         if let Some(order) = orders(&mut self.values(self.roles.date)) {
+            return order;
+        }
+        let named = self.layout.names.get(self.roles.date).map(|name| without_pattern(name));
+        if let Some((_, Some(order))) = named {
             return order;
         }
         let mark = |text: &str| text.chars().find(|c| !c.is_alphanumeric());
@@ -1710,7 +1727,7 @@ mod tests {
         for (code, amount, said) in [
             ("EUR", "#####", "line 3, Amount: `#####`"),
             ("EUR", "12,00", "line 3, Amount: `12,00`"),
-            ("EURO", "12.00", "line 3, Currency: `EURO`"),
+            ("TALER", "12.00", "line 3, Currency: `TALER`"),
         ] {
             assert!(rows(code, amount).contains(said), "{}", rows(code, amount));
         }
@@ -1816,9 +1833,78 @@ mod tests {
                  #Data księgowania;#Opis operacji;#Kwota;#Saldo po operacji;\n\
                  2026-01-10;a;-5,10;94,90;\n2026-01-11;b;1000,00;1 094,90;\n",
             ),
+            (
+                "EUR",
+                "FECHA OPER;FECHA VALOR;CONCEPTO;IMPORTE;DIVISA;SALDO\n\
+                 28/06/2026;26/06/2026;a;-5,10;Euro;1.094,90\n\
+                 28/06/2026;26/06/2026;b;1.000,00;Euro;1.100,00\n",
+            ),
+            (
+                "INR",
+                "S.No,Transaction Date (dd/mm/yyyy),Value Date (dd/mm/yyyy),Particulars,\
+                 Amount(INR),Debit/Credit,Balance(INR)\n\
+                 1,,,OPENING BALANCE,,,\"-,77,65,682.30\"\n\
+                 2,01/08/2026,01/08/2026,a,5.10,DR,\"-,77,65,687.40\"\n\
+                 3,02/08/2026,02/08/2026,b,\"\t1,000.00\",CR,\"-,77,64,687.40\"\n",
+            ),
+            (
+                "EUR",
+                "id,name,state,kind,date,amount,currency,extra info\n\
+                 1,a,APPROVED,C2B,\"24 lug 2026. 02:59:45\",\"-5,10 \",EUR,\"\"\n\
+                 2,b,NOT APPROVED,C2B,\"1 mar 2026. 09:44:27\",\"-7,00 \",EUR,\"\"\n\
+                 3,c,APPROVED,BANK,\"1 mar 2026. 09:44:27\",\"1000,00 \",EUR,\"\"\n",
+            ),
         ] {
             assert_eq!(sums(text), ok(code, 100_000, 510), "{text}");
         }
+    }
+
+    #[test]
+    fn sums_and_balances_of_nil_among_the_rows_are_no_movements() {
+        let card = "Numéro de compte;Numéro de carte;Titulaire de compte/carte;Date d'achat;\
+             Texte comptable;Secteur;Montant;Monnaie originale;Cours;Monnaie;Débit;Crédit;\
+             Ecriture\n\
+             1;;A;19.10.2026;Report de solde;;;;;CHF;;0.00;\n\
+             1;15;A;16.11.2026;a;s;119.40;CHF;;;;;\n\
+             1;15;A;13.11.2026;a;s;5.00;EUR;1.02;CHF;5.10;;15.11.2026\n\
+             1;15;A;25.10.2026;b;s;1000.00;CHF;;CHF;;1000.00;27.10.2026\n\n\
+             ;;;;Total par monnaie;;;;;;;;Total\n\
+             ;;;;Total des écritures de carte;;;;;CHF;5.10;1000.00;994.90\n";
+        assert_eq!(sums(card), ok("CHF", 100_000, 510));
+        let (rows, _sums) = card.split_once("\n\n").unwrap();
+        assert_eq!(look(&format!("{rows}\n")).state, State::Ok);
+        let brought = rows.replace(";0.00;", ";12.00;");
+        assert_eq!(look(&format!("{brought}\n")).state, State::Quarantined);
+        let sides = "\tConto Corrente\t0001\tSaldo disponibile\t11.111,10 €\n\n\
+             \tData operazione\tData valuta\tDescrizione\tEntrate\tUscite\tCategoria\tStato\n\
+             \t29 gennaio 2026\t29 gennaio 2026\ta\t1000\t\tBONIFICO\tContabilizzato\n\
+             \t26 gennaio 2026\t25 gennaio 2026\tb\t\t-5,1\tBONIFICO\tContabilizzato\n\
+             \t\t\tTotale\t1.000,00\t-5,10\t\t\n";
+        assert_eq!(sums(sides), ok("EUR", 100_000, 510));
+        let list = "Saldo Iniziale,\"627,89 EUR\",,Saldo Finale,,\"1.622,79 EUR\",\n\n\
+             Data Op.,Data Val.,Causale,Descrizione,Importo,Div.,\n\
+             16/12/2026,16/12/2026,a,b,-5.10,EUR,\n16/12/2026,16/12/2026,a,b,1000.00,EUR,\n\
+             ,,,Totale Entrate €,1000.00,,\n,,,Totale Uscite €,5.10,,\n\
+             ,,,Totale Movimenti €,994.90,,\n";
+        assert_eq!(sums(list), ok("EUR", 100_000, 510));
+        let torn = list.replace("16/12/2026,16/12/2026,a,b,-5.10,EUR,\n", "");
+        assert_eq!(look(&torn).state, State::Quarantined);
+    }
+
+    #[test]
+    fn a_balance_behind_the_rows_shows_the_end_of_a_file_without_one() {
+        let text = "Letzter Kontostand;;;;312,47;EUR\n\
+             Buchungstag;Wert;Umsatzart;Begünstigter / Auftraggeber;Verwendungszweck;Betrag;Soll;\
+             Haben;Währung\n\
+             31.12.2026;31.12.2026;SEPA Lastschrift;a;b;-25,00;-25;;EUR\n\
+             Kontostand;31.12.2026;;;287,47;EUR";
+        assert_eq!(sums(text), ok("EUR", 0, 2_500));
+        for cut in [";EUR", "7;EUR", ",47;EUR", "287,47;EUR"] {
+            let text = text.strip_suffix(cut).unwrap();
+            assert_eq!(look(text).state, State::Quarantined, "{text}");
+        }
+        let torn = text.replace("31.12.2026;31.12.2026;SEPA Lastschrift;a;b;-25,00;-25;;EUR\n", "");
+        assert_ne!(look(&torn).state, State::Ok);
     }
 
     #[test]

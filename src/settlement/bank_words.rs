@@ -95,6 +95,7 @@ pub const DATE: &[&str] = &[
     "date operation",
     "date de l opération",
     "date de l opération utc",
+    "fecha oper",
     "fecha operación",
     "fecha operacion",
     "fecha de operación",
@@ -132,6 +133,8 @@ pub const DATE: &[&str] = &[
     // When a card was used.
     "belegdatum",
     "purchase date",
+    "date d achat",
+    "data di acquisto",
     // Of a row; beside another day of it, it may be the end of what was paid for.
     "date de fin",
     // Some tell no other one.
@@ -1962,8 +1965,13 @@ fn is_sum(text: &str) -> bool {
 }
 
 /// What two banks call the row below their table that says what each side comes to.
-const SUMS_OF_SIDES: &[&str] =
-    &["total card bookings", "total kartenbuchungen", "total spalte", "total column"];
+const SUMS_OF_SIDES: &[&str] = &[
+    "total card bookings",
+    "total kartenbuchungen",
+    "total des écritures de carte",
+    "total spalte",
+    "total column",
+];
 
 /// Of the words for sums those that are of some of the rows.
 const OF_SOME: &[&str] =
@@ -1977,13 +1985,14 @@ pub fn is_sum_of_sides(text: &str) -> bool {
 }
 
 /// Names of the currency in which a card paid, behind what it paid.
-pub const ORIGINAL: &[&str] = &["original currency", "originalwährung"];
+pub const ORIGINAL: &[&str] =
+    &["original currency", "originalwährung", "monnaie originale", "moneta originale"];
 
 /// The day of a row in the file of a card alone.
 pub const BOUGHT_ON: &str = "purchase date";
 
 /// A status by its name that holds the day of it, in the file of a card.
-pub const BOOKED_ON: &str = "booked";
+pub const BOOKED_ON: &[&str] = &["booked", "ecriture", "écriture"];
 
 /// [`STANDS`] by their first words, as texts of every row are held against them.
 static STANDS_BY_WORD: LazyLock<HashMap<&str, Vec<&str>>> = LazyLock::new(|| {
@@ -2279,10 +2288,11 @@ pub fn currencies_beside(row: &[String]) -> Vec<Currency> {
 
 /// The only word of a value that has letters: a code before or behind its figures.
 fn code_beside(value: &str) -> Option<Currency> {
-    let has_letter = |word: &&str| word.contains(char::is_alphabetic);
+    let has_letter = |word: &&str| *word == "€" || word.contains(char::is_alphabetic);
     let (codes, figures): (Vec<&str>, Vec<&str>) = value.split_whitespace().partition(has_letter);
     let [code] = codes.as_slice() else { return None };
     let has_figure = figures.iter().any(|word| word.contains(|c: char| c.is_ascii_digit()));
+    let code = if *code == "€" { "EUR" } else { code };
     one_currency(code).filter(|_| has_figure)
 }
 
@@ -3881,6 +3891,11 @@ const OF_LAYOUTS: &[(&str, &[&str])] = &[
     ("venter", &["underkategori", "afstemt", "status"]),
 ];
 
+/// Columns of a wallet that calls a payment approved once it was made: elsewhere that is what may
+/// be captured.
+const WITH_APPROVALS: &[&str] =
+    &["id", "name", "state", "kind", "date", "amount", "currency", "extra info"];
+
 /// What a column of [`STATUS`] says by a value; none where the value is not known. Elsewhere `sent`
 /// may be an order that is still under way, and `OK` what was only asked.
 pub fn status_of(names: &[String], at: usize, value: &str) -> Option<EntryStatus> {
@@ -3890,6 +3905,10 @@ pub fn status_of(names: &[String], at: usize, value: &str) -> Option<EntryStatus
     };
     if OF_LAYOUTS.iter().any(is_asked) {
         return Some(EntryStatus::Pending);
+    }
+    if sheet::has(names, WITH_APPROVALS) && own.ends_with("approved") {
+        let is_made = own == "approved";
+        return Some(if is_made { EntryStatus::Booked } else { EntryStatus::Info });
     }
     let is_done = own == "sent" && is_in_dollars(names);
     if is_done || own == "ok" && in_account(names).is_some() {
@@ -3995,6 +4014,7 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "avisierungstext",
             "notification text",
             "texte de notification",
+            "texte comptable",
             "testo di avviso",
             "description 1",
             "description 2",

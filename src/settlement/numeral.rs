@@ -89,6 +89,9 @@ impl Numerals {
     fn plain(self, text: &str, currency: Currency) -> Result<(bool, String), Refused> {
         let (negative, body) = unsign(bare(text, currency));
         let body = bare(body, currency);
+        // One bank groups what stands before the first figure, `-,77,65,682.30`, too.
+        let grouped = body.strip_prefix(',').filter(|rest| negative && rest.contains(','));
+        let body = grouped.filter(|_| self.grouped && self.decimal == b'.').unwrap_or(body);
         let mark = char::from(self.decimal);
         let (whole, fraction) = match body.rsplit_once(mark) {
             Some((whole, fraction)) => (whole, Some(fraction)),

@@ -16,7 +16,7 @@ use crate::settlement::Parse;
 use crate::settlement::amount::shown;
 use crate::settlement::kinds;
 use crate::settlement::last_row::Last;
-use crate::settlement::numeral::{Numerals, Order};
+use crate::settlement::numeral::{Numerals, Order, decimal_of};
 use crate::settlement::once::{Once, Unknown, is_no_row};
 use crate::settlement::proven::Proven;
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, some};
@@ -95,6 +95,8 @@ impl Payout {
 struct Stripe {
     layout: Layout,
     itemised: bool,
+    /// The decimal mark that an amount showed: some spreadsheets write a comma.
+    decimal: Option<u8>,
     amounts: [usize; 3],
     currency: usize,
     kind: usize,
@@ -135,6 +137,7 @@ impl Stripe {
         }
         Ok(Self {
             itemised,
+            decimal: None,
             amounts: [gross, layout.need("fee")?, layout.need("net")?],
             currency: layout.need("currency")?,
             kind: layout.need(if itemised { "reporting category" } else { "type" })?,
@@ -163,9 +166,11 @@ impl Stripe {
         let mut minor = [0; 3];
         let names = if self.itemised { ["gross", "fee", "net"] } else { ["Amount", "Fee", "Net"] };
         // The dashboard groups in threes.
-        let numerals = Numerals { decimal: b'.', grouped: !self.itemised };
+        let grouped = !self.itemised;
         for ((slot, at), name) in minor.iter_mut().zip(self.amounts).zip(names) {
             let text = row.get(at);
+            self.decimal = self.decimal.or_else(|| decimal_of(text));
+            let numerals = Numerals { decimal: self.decimal.unwrap_or(b'.'), grouped };
             let read = numerals.read_sure(text, currency);
             *slot = read.map_err(|refused| refused.at(row.line, name, text, currency))?;
         }
@@ -401,6 +406,8 @@ mod tests {
             ("t1,charge,s,-10.00,0,-10.00,usd,2026-10-01", State::Quarantined),
             ("t1,charge,s,\"1,000\",0,1000.00,usd,2026-10-01", State::Ok),
             ("t1,charge,s,1.000,0,1.000,usd,2026-10-01", State::Quarantined),
+            ("t1,charge,s,\"12,34\",\"0,34\",\"12,00\",usd,2026-10-01", State::Ok),
+            ("t1,charge,s,\"12,34\",0.34,\"12,00\",usd,2026-10-01", State::Quarantined),
         ] {
             assert_eq!(look(&format!("{head}{row}\n")).0, state, "{row}");
         }

@@ -392,8 +392,8 @@ struct Stands {
     unclear: bool,
     /// What moved.
     net: i128,
-    /// Where they stand, and what they say.
-    rows: Vec<(u64, String)>,
+    /// Where they stand, what they say, and whether that is nil: of money it would be none.
+    rows: Vec<(u64, String, bool)>,
 }
 
 impl Stands {
@@ -407,7 +407,7 @@ impl Stands {
             self.unclear |= slot.replace(balance).is_some();
         }
         if self.rows.len() < STANDS {
-            self.rows.push((balance.line, text));
+            self.rows.push((balance.line, text, balance.minor == 0));
         } else {
             self.unclear = true;
         }
@@ -914,7 +914,7 @@ impl Rows {
     fn not_summed(&mut self, of: Currency, out: &mut Out) {
         if self.side_sums.keys().all(|own| *own == of) {
             let stands = std::mem::take(&mut self.stands);
-            out.extend(stands.rows.iter().map(|(line, text)| passed_over(*line, text)));
+            out.extend(stands.rows.iter().map(|(line, text, _)| passed_over(*line, text)));
             self.stands.net = stands.net;
         }
     }
@@ -978,6 +978,17 @@ impl Rows {
         let fields = (0..row.width()).map(|at| row.get(at));
         let what = words::declared(fields).map(|(_, what, _)| what);
         !is_day(row.maybe(self.places.date)) && what.is_some_and(|what| what != Declares::Count)
+    }
+
+    /// Whether a row tells the balance after all rows whole, which shows that none lacks: more
+    /// fields follow.
+    fn tells_end(&self, row: &Row<'_>) -> bool {
+        let fields = || (0..row.width()).map(|at| row.get(at));
+        let closing = words::declared(fields()).filter(|(_, what, _)| *what == Declares::Closing);
+        let closing = closing.map(|(.., value)| value);
+        let told = words::closing_of_day(fields()).or(closing);
+        let last = row.get(row.width().saturating_sub(1));
+        self.table.recognised && told.is_some_and(|value| value != last)
     }
 
     /// Words in fewer fields that are what was left of a movement, or say that the file broke off.
@@ -1137,7 +1148,10 @@ impl Rows {
             AmountAt::TwoSided(debit, credit) => [debit, credit],
         };
         let texts = [day].into_iter().chain(amounts.map(|at| row.get(at)));
-        texts.map(normal).find(|text| words::is_stand(text))
+        // Shops are called `Total`, and a row of theirs has a day.
+        let is_sum = |text: &String| text.contains(' ') && words::is_sum_of_sides(text);
+        let sum = || self.places.tags.iter().map(|at| normal(row.get(*at))).find(is_sum);
+        texts.map(normal).find(|text| words::is_stand(text)).or_else(sum)
     }
 
     /// A row with a day and no amount, where nobody described the file: what moved may stand in a
@@ -1250,8 +1264,10 @@ impl Rows {
     fn end_stands(&mut self, out: &mut Out) -> Option<(Balance, Balance)> {
         let stands = std::mem::take(&mut self.stands);
         let proven = stands.proven();
-        let tell = if proven.is_some() { passed_over } else { no_movement };
-        out.extend(stands.rows.iter().map(|(line, text)| tell(*line, text)));
+        out.extend(stands.rows.iter().map(|(line, text, is_nil)| {
+            let is_sure = proven.is_some() || *is_nil;
+            if is_sure { passed_over(*line, text) } else { no_movement(*line, text) }
+        }));
         proven
     }
 
@@ -2232,7 +2248,7 @@ impl Rows {
     fn note_passed_over(&mut self, row: &Row<'_>, out: &mut Out) {
         let is_short = row.width() < self.layout.names.len();
         // What both sides come to shows that no row before it lacks.
-        let is_open = row.is_last() && self.summed != Some(row.line);
+        let is_open = row.is_last() && self.summed != Some(row.line) && !self.tells_end(row);
         self.ends.note_below(row);
         if self.table.recognised && is_open && is_short && self.ends.is_begun(row) {
             let expected = "a whole row, and the end of its line";
