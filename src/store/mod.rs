@@ -12,6 +12,7 @@ pub mod chain;
 pub mod prune;
 pub mod tellers;
 pub mod template;
+mod mirrored;
 pub mod notation;
 pub mod source_table;
 pub mod fit;

@@ -163,6 +163,10 @@ pub(in crate::store) struct Side {
     pub from: Option<NaiveDate>,
     /// Last day of it.
     pub to: Option<NaiveDate>,
+    /// The balance before all of its bookings, in minor units.
+    pub opening: Option<i64>,
+    /// The balance after them.
+    pub closing: Option<i64>,
 }
 
 /// Statements whose periods overlap: of the same g are those of one bank account.
@@ -367,7 +371,8 @@ pub(in crate::store) fn sides(mine: &[Side], others: &[Side]) -> Sides {
 /// The final statements of the file $1 that count, with their periods: where they say none, that of
 /// their lines.
 pub(in crate::store) const OURS: &str = "select s.file_id, s.number, s.bank_account, s.currency, \
-     coalesce(s.from_on, d.begun), coalesce(s.to_on, d.done), f.format from tieout_statements s \
+     coalesce(s.from_on, d.begun), coalesce(s.to_on, d.done), f.format, s.opening_minor, \
+     s.closing_minor from tieout_statements s \
      join tieout_files f on f.id = s.file_id \
      left join (select l.statement, min(l.booked_on) as begun, max(l.booked_on) as done \
      from tieout_lines l where l.file_id = $1 group by l.statement) d on d.statement = s.number \
@@ -379,12 +384,12 @@ pub(in crate::store) fn banks() -> String {
 }
 
 /// A line `l` of a statement `s` that may turn out to be told before: nobody's yet.
-const FRESH: &str = "s.state <> 'held' and s.finality = 'final' and l.status = 'booked' \
+pub(in crate::store) const FRESH: &str = "s.state <> 'held' and s.finality = 'final' and l.status = 'booked' \
      and l.amount_minor is not null and l.kind <> 'attempt' and l.key is null \
      and (l.state = 'open' or (l.state = 'excluded' and l.reason is null))";
 
 /// A line `l` of a statement `s` that counts.
-const COUNTS: &str = "s.state <> 'held' and s.finality = 'final' and l.status = 'booked' \
+pub(in crate::store) const COUNTS: &str = "s.state <> 'held' and s.finality = 'final' and l.status = 'booked' \
      and l.amount_minor is not null and l.kind <> 'attempt' and (l.state in ('open', 'matched') \
      or (l.state = 'excluded' and l.reason is null))";
 
@@ -397,12 +402,12 @@ const BOTH: &str = "both_sides as (select 0 as side, m.* from mine m \
      union all select 1, e.* from elder e)";
 
 /// Notes which line counts in place of each of `pick`, but of none that a row has meanwhile.
-const NOTE: &str = "update tieout_lines as l set decides = (1 = 0), state = 'excluded', \
+pub(in crate::store) const NOTE: &str = "update tieout_lines as l set decides = (1 = 0), state = 'excluded', \
      reason = 'told_before', of_file = p.by_file, of_position = p.by_position from pick p \
      where l.file_id = p.file_id and l.position = p.position and l.state <> 'matched'";
 
 /// Whether the tag `own` is `whole` as a bank passes it on: in capitals, without its marks, cut.
-fn is_worn(own: &str, whole: &str) -> String {
+pub(in crate::store) fn is_worn(own: &str, whole: &str) -> String {
     let without = |text: String, mark: &&str| format!("replace({text}, '{mark}', '')");
     let bare = MARKS.iter().fold(whole.to_owned(), without);
     let forms = [whole.to_owned(), format!("upper({whole})"), format!("upper({bare})"), bare];
@@ -1037,7 +1042,8 @@ mod tests {
         let (from, to) = (day(days.0), day(days.1));
         let (bank_account, currency) = (account.to_owned(), currency.to_owned());
         let format = "camt.053".to_owned();
-        Side { file: 1, number: 1, format, bank_account, currency, from, to }
+        let (opening, closing) = (None, None);
+        Side { file: 1, number: 1, format, bank_account, currency, from, to, opening, closing }
     }
 
     #[test]

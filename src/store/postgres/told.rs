@@ -5,6 +5,7 @@ use sqlx::postgres::{PgConnection, PgRow};
 use crate::model::settlement::Problem;
 use crate::store::error::StoreError;
 use crate::store::files::{Ended, big, clean};
+use crate::store::mirrored::{by_sums, pairs};
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::files::DOING;
 use crate::store::postgres::sql::{Cells, Sql};
@@ -108,7 +109,8 @@ async fn mark_bank(
     let to = to.and_then(|days| days.into_iter().max());
     // One that says no period is looked at for so long after it came.
     let mut sql = Sql::new(format!(
-        "select o.file_id, o.number, o.bank_account, o.currency, o.from_on, o.to_on, f.format \
+        "select o.file_id, o.number, o.bank_account, o.currency, o.from_on, o.to_on, f.format, \
+         o.opening_minor, o.closing_minor \
          from tieout_statements o join tieout_files f on f.id = o.file_id \
          where o.account = $2 and o.file_id <> $1 and o.finality = 'final' and o.state <> 'held' \
          and (o.to_on is not null or f.received_at >= (select x.received_at - interval '92 days' \
@@ -125,17 +127,29 @@ async fn mark_bank(
     let found = sides(&mine, &others);
     let mut told = 0_u64;
     for (theirs, refs) in found.looks() {
-        let mut sql = Sql::new(by_bank(&DIALECT, refs));
-        sql.bind(file);
-        sql.bind(found.ours.iter().map(|(number, _)| *number).collect::<Vec<i64>>());
-        sql.bind(found.ours.iter().map(|(_, group)| *group).collect::<Vec<i64>>());
-        sql.bind(theirs.iter().map(|(file, _, _)| *file).collect::<Vec<i64>>());
-        sql.bind(theirs.iter().map(|(_, number, _)| *number).collect::<Vec<i64>>());
-        sql.bind(theirs.iter().map(|(_, _, group)| *group).collect::<Vec<i64>>());
+        let sql = sided(by_bank(&DIALECT, refs), file, &found.ours, theirs);
+        let marked = sql.run(&mut *connection).await.map_err(failed(DOING))?;
+        told = told.saturating_add(marked);
+    }
+    let pairs = pairs(&mine, &others);
+    if !pairs.ours.is_empty() {
+        let sql = sided(by_sums(&DIALECT), file, &pairs.ours, &pairs.theirs);
         let marked = sql.run(&mut *connection).await.map_err(failed(DOING))?;
         told = told.saturating_add(marked);
     }
     Ok(told)
+}
+
+/// A question of the file's own statements and those of others that they are held against.
+fn sided(text: String, file: i64, ours: &[(i64, i64)], theirs: &[(i64, i64, i64)]) -> Sql {
+    let mut sql = Sql::new(text);
+    sql.bind(file);
+    sql.bind(ours.iter().map(|(number, _)| *number).collect::<Vec<i64>>());
+    sql.bind(ours.iter().map(|(_, group)| *group).collect::<Vec<i64>>());
+    sql.bind(theirs.iter().map(|(file, _, _)| *file).collect::<Vec<i64>>());
+    sql.bind(theirs.iter().map(|(_, number, _)| *number).collect::<Vec<i64>>());
+    sql.bind(theirs.iter().map(|(_, _, group)| *group).collect::<Vec<i64>>());
+    sql
 }
 
 /// What a report, whose lines are there and marked, says otherwise of what another one told.
@@ -190,6 +204,8 @@ fn side_of(row: &PgRow) -> Result<Side, StoreError> {
         from: cells.maybe_day(4)?,
         to: cells.maybe_day(5)?,
         format: cells.text(6)?,
+        opening: cells.maybe_big(7)?,
+        closing: cells.maybe_big(8)?,
     })
 }
 

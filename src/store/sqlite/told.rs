@@ -5,6 +5,7 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use crate::model::settlement::Problem;
 use crate::store::error::StoreError;
 use crate::store::files::{Ended, big, clean, date_text};
+use crate::store::mirrored::{by_sums, pairs};
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::files::DOING;
 use crate::store::sqlite::sql::{execute, fetch, json_set, rendered};
@@ -92,7 +93,8 @@ async fn mark_bank(
     let to = to.and_then(|days| days.into_iter().max());
     // One that says no period is looked at for so long after it came.
     let sql = format!(
-        "select o.file_id, o.number, o.bank_account, o.currency, o.from_on, o.to_on, f.format \
+        "select o.file_id, o.number, o.bank_account, o.currency, o.from_on, o.to_on, f.format, \
+         o.opening_minor, o.closing_minor \
          from tieout_statements o cross join tieout_files f on f.id = o.file_id \
          where o.account = ?2 and o.file_id <> ?1 and o.finality = 'final' and o.state <> 'held' \
          and (o.to_on is not null or f.received_at >= (select date(substr(x.received_at, 1, 10), \
@@ -110,6 +112,12 @@ async fn mark_bank(
     for (theirs, refs) in found.looks() {
         let query = rendered(&by_bank(&DIALECT, refs)).bind(file);
         let query = query.bind(json_set(&found.ours)).bind(json_set(theirs));
+        told = told.saturating_add(execute(connection, DOING, query).await?);
+    }
+    let pairs = pairs(&mine, &others);
+    if !pairs.ours.is_empty() {
+        let query = rendered(&by_sums(&DIALECT)).bind(file);
+        let query = query.bind(json_set(&pairs.ours)).bind(json_set(&pairs.theirs));
         told = told.saturating_add(execute(connection, DOING, query).await?);
     }
     Ok(told)
@@ -162,6 +170,8 @@ fn side_of(row: &SqliteRow) -> Result<Side, StoreError> {
         from: cells.opt_day(4)?,
         to: cells.opt_day(5)?,
         format: cells.text(6)?,
+        opening: cells.opt_int(7)?,
+        closing: cells.opt_int(8)?,
     })
 }
 

@@ -13,6 +13,7 @@ mod line_cases;
 mod at_once;
 mod given_back;
 pub mod payouts;
+mod mirrored;
 mod twice;
 mod twice_told;
 mod batches;

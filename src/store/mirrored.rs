@@ -1,0 +1,138 @@
+//! One statement in two formats: what both databases share of telling it.
+//!
+//! While a bank changes from MT940 to camt.053 it sends both, and their lines need not have a
+//! reference in common. An account does not go twice from one balance to another: a statement of
+//! the same account that does so to the same day, in another format, tells the same bookings. Their
+//! lines are held against each other by what moved alone, the first of an amount the first, the
+//! second the second; the day is left out, for MT940 may tell the value day alone. A sum of several
+//! payments in one of them is no line of the other, and stays.
+
+use crate::store::told::{COUNTS, Dialect, FRESH, NOTE, Side, is_one_account, is_worn};
+
+/// Statements of a file and of others that are one: each pair under a number of its own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in crate::store) struct Pairs {
+    /// Of the file: number and pair.
+    pub ours: Vec<(i64, i64)>,
+    /// Of others: file, number and pair.
+    pub theirs: Vec<(i64, i64, i64)>,
+}
+
+/// Whether two statements are one in two formats.
+fn is_one(own: &Side, other: &Side) -> bool {
+    let moved = own.opening.zip(own.closing).filter(|(before, after)| before != after);
+    own.format != other.format
+        && !own.currency.is_empty()
+        && own.currency == other.currency
+        && own.to.is_some()
+        && own.to == other.to
+        && moved.is_some()
+        && moved == other.opening.zip(other.closing)
+        && is_one_account(&own.bank_account, &other.bank_account, &own.currency)
+}
+
+/// The pairs of the file's own statements and those of others.
+pub(in crate::store) fn pairs(mine: &[Side], others: &[Side]) -> Pairs {
+    let mut pairs = Pairs::default();
+    for own in mine {
+        for other in others.iter().filter(|other| is_one(own, other)) {
+            let pair = i64::try_from(pairs.ours.len()).unwrap_or(i64::MAX);
+            pairs.ours.push((own.number, pair));
+            pairs.theirs.push((other.file, other.number, pair));
+        }
+    }
+    pairs
+}
+
+/// Marks the lines of the file $1 that statements which are one with its own told before. Where
+/// only one of two has a tag, or the whole one, or says that the money came back, that line counts,
+/// as long as no row has the other.
+pub(in crate::store) fn by_sums(dialect: &Dialect) -> String {
+    let Dialect { join, sides, .. } = dialect;
+    let lines = |side: u8, from: &str, condition: &str| {
+        format!(
+            "select {side} as side, p.g, l.file_id, l.position, l.kind, l.direction, l.currency, \
+             l.amount_minor, l.tag, l.state from {from} {join} tieout_statements s \
+             on s.file_id = l.file_id and s.number = l.statement where {condition}"
+        )
+    };
+    let mine = lines(
+        0,
+        &format!("ours p {join} tieout_lines l on l.file_id = $1 and l.statement = p.number"),
+        FRESH,
+    );
+    let elder = lines(
+        1,
+        &format!(
+            "theirs p {join} tieout_lines l on l.file_id = p.file_id and l.statement = p.number"
+        ),
+        COUNTS,
+    );
+    let first = |cell: &str| format!("first_value(r.{cell}) over twin as one_{cell}");
+    let firsts = ["side", "file_id", "position", "kind", "tag", "state"].map(first).join(", ");
+    let tells_more = format!(
+        "coalesce(x.one_state = 'open' and (x.kind <> 'movement' and x.one_kind = 'movement' \
+         or x.tag is not null and (x.one_tag is null or {})), 1 = 0)",
+        is_worn("x.one_tag", "x.tag")
+    );
+    format!(
+        "with {sides}, both_sides as materialized ({mine} union all {elder}), \
+         ranked as (select b.*, row_number() over (partition by b.side, b.g, b.direction, \
+         b.currency, b.amount_minor order by b.tag, b.file_id, b.position) as n \
+         from both_sides b), \
+         seen as (select r.*, {firsts} from ranked r window twin as (partition by r.g, \
+         r.direction, r.currency, r.amount_minor, r.n order by r.side desc)), \
+         pick as (select x.file_id, x.position, x.one_file_id as by_file, \
+         x.one_position as by_position from seen x where x.side = 0 and x.one_side = 1 \
+         and not {tells_more} \
+         union all select x.one_file_id, x.one_position, x.file_id, x.position from seen x \
+         where x.side = 0 and x.one_side = 1 and {tells_more}) {NOTE}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::NaiveDate;
+
+    use super::*;
+
+    fn side(format: &str, bank_account: &str, closing: i64) -> Side {
+        let day = NaiveDate::from_ymd_opt(2026, 11, 18);
+        Side {
+            file: 7,
+            number: 1,
+            format: format.to_owned(),
+            bank_account: bank_account.to_owned(),
+            currency: "EUR".to_owned(),
+            from: day,
+            to: day,
+            opening: Some(100),
+            closing: Some(closing),
+        }
+    }
+
+    #[test]
+    fn statements_in_two_formats_are_one_by_account_day_and_both_balances() {
+        let swift = side("mt940", "12030000/0000202051", 250);
+        let is_one = |other: Side| {
+            let found = pairs(std::slice::from_ref(&swift), &[other]);
+            assert_eq!(found.ours.len(), found.theirs.len());
+            !found.ours.is_empty()
+        };
+        let camt = || side("camt.053", "DE02120300000000202051", 250);
+        assert!(is_one(camt()) && is_one(Side { from: None, ..camt() }));
+        for other in [
+            side("mt940", "DE02120300000000202051", 250),
+            side("camt.053", "DE02120300000000202052", 250),
+            side("camt.053", "DE02120300000000202051", 251),
+            Side { currency: "USD".to_owned(), ..camt() },
+            Side { to: NaiveDate::from_ymd_opt(2026, 11, 19), ..camt() },
+            Side { opening: None, ..camt() },
+        ] {
+            assert!(!is_one(other.clone()), "{other:?}");
+        }
+        let still = [side("mt940", "12030000/0000202051", 100)];
+        let other = [side("camt.053", "DE02120300000000202051", 100)];
+        assert_eq!(pairs(&still, &other), Pairs::default(), "of none that moved");
+    }
+}
