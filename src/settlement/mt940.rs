@@ -203,8 +203,8 @@ struct Open {
 /// Where the texts of a statement stand (`:86:`): each belongs to the entry before it.
 #[derive(Debug, Clone, Copy, Default)]
 struct Texts {
-    /// One that stands before the first entry.
-    stray: Option<u64>,
+    /// Those that stand before the first entry: the last one's line, and how many.
+    stray: Option<(u64, u32)>,
     /// A first `:61:` came, whether it can be read or not.
     begun: bool,
     entries: u64,
@@ -221,9 +221,12 @@ impl Texts {
     }
 
     /// One before the first entry, one behind each, and none behind the last: each may be of the
-    /// entry behind it, and would be read as another's.
+    /// entry behind it, and would be read as another's. Several before the first are a heading.
     fn shifted(&self) -> Option<Problem> {
-        let line = self.stray.filter(|_| self.entries > 1 && !self.last_has_one)?;
+        let (line, _) = self.stray.filter(|(_, count)| *count == 1)?;
+        if self.entries < 2 || self.last_has_one {
+            return None;
+        }
         let is_each = self.with_text.saturating_add(1) == self.entries;
         let expected = "each text behind the :61: that it is of";
         let found = "one before the first, and none behind the last: whose they are is open";
@@ -1254,7 +1257,8 @@ impl Mt940 {
         }
         let is_before = !open.texts.begun && open.opening.is_some() && open.closing.is_none();
         if field.tag == "86" && is_before {
-            open.texts.stray = Some(field.line);
+            let before = open.texts.stray.map_or(0, |(_, count)| count);
+            open.texts.stray = Some((field.line, before.saturating_add(1)));
             let expected = "a :61: before it";
             let found = "none: the text belongs to no entry, and is not read";
             self.problem(Problem::warning(field.line, ":86:", expected, found));
@@ -1442,6 +1446,9 @@ mod tests {
         let problems = vec![(5, Severity::Warning), (5, Severity::Error)];
         let found = look(&format!("{TEXT}{OUT}{TEXT}{OUT}"), "20,00");
         assert_eq!(found, (State::Quarantined, problems));
+        let heading = vec![(5, Severity::Warning), (6, Severity::Warning)];
+        let found = look(&format!("{TEXT}{TEXT}{OUT}{TEXT}{OUT}"), "20,00");
+        assert_eq!(found, (State::Ok, heading), "several are a heading");
     }
 
     /// A payment and its return leave the balance as it is: the bank's sums show one that lacks.

@@ -248,6 +248,12 @@ pub fn is_day(text: &str) -> bool {
     day(text, Order::DayFirst).is_some() || day(text, Order::MonthFirst).is_some()
 }
 
+/// Whether a text is written as a day and is none that a calendar has: `2026-02-30`, on which banks
+/// that reckon months of thirty days put interest.
+pub fn is_no_day(text: &str) -> bool {
+    figures(text.trim()).is_some() && !is_day(text)
+}
+
 /// The day of a text: `2026-12-31`, `2026/12/31 08:00`, `20261231`, `31.12.26`, `31 Dec 2026`,
 /// `Dec 31, 2026`; and `31/12/2026` where the order is known. None where it is no day, or could
 /// be two.

@@ -21,7 +21,7 @@ use crate::settlement::bank_words::{self as words, Deed};
 use crate::settlement::doubts::{Doubts, Parts, no_amount, nothing_moved};
 use crate::settlement::last_row::{Ends, Last};
 use crate::settlement::marks::{Beside, Marks};
-use crate::settlement::numeral::{Numerals, day, decimal_of, is_day, order_of};
+use crate::settlement::numeral::{Numerals, day, decimal_of, is_day, is_no_day, order_of};
 use crate::settlement::own_signs;
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, normal, some};
 use crate::settlement::table::{
@@ -1994,6 +1994,7 @@ impl Rows {
         &mut self,
         row: &Row<'_>,
         status: EntryStatus,
+        out: &mut Out,
     ) -> Result<(Option<NaiveDate>, Option<NaiveDate>), Problem> {
         let places = &self.places;
         let is_out = self.table.recognised && status != EntryStatus::Booked;
@@ -2007,17 +2008,27 @@ impl Rows {
             let expected = "a date beside the amount";
             let problem = Problem::error(row.line, "date", expected, "none: is it a sum?");
             let Some(day) = self.other_day(row) else { return Err(problem) };
-            let value_on = self.day(row, places.value_date)?;
+            let value_on = self.value_day(row, out)?;
             if self.undated.is_none() {
                 self.undated = Some(problem);
             }
             return Ok((Some(day), value_on));
         }
-        let read = |at: Option<usize>| match self.day(row, at) {
+        let but_out = |found: Result<Option<NaiveDate>, Problem>| match found {
             Err(_none) if is_out => Ok(None),
             found => found,
         };
-        Ok((read(places.date)?, read(places.value_date)?))
+        Ok((but_out(self.day(row, places.date))?, but_out(self.value_day(row, out))?))
+    }
+
+    /// The value date. One that no calendar has is told, and the row has none.
+    fn value_day(&self, row: &Row<'_>, out: &mut Out) -> Result<Option<NaiveDate>, Problem> {
+        let at = self.places.value_date;
+        let text = row.maybe(at);
+        let Some(at) = at.filter(|_| is_no_day(text)) else { return self.day(row, at) };
+        let expected = "a day of the calendar";
+        out.push(Problem::warning(row.line, self.name(at), expected, text));
+        Ok(None)
     }
 
     /// The day of a row without a booking date that has a balance, which may prove that it was
@@ -2364,7 +2375,7 @@ impl Report for Rows {
         }
         let Moved { of, minor, status, open } = self.moved(row)?;
         let is_out = self.table.recognised && status != EntryStatus::Booked;
-        let (booked_on, value_on) = self.days(row, status)?;
+        let (booked_on, value_on) = self.days(row, status, out)?;
         let (at, last) = self.last(row);
         let cut = self.cut(row, (at, last), of, out);
         self.ends.add(row, at, last);
@@ -2486,6 +2497,22 @@ mod tests {
         };
         assert_eq!(one("1000.00"), (State::Ok, Some(true), [Some(100_000), Some(85_000)]));
         assert_eq!(one("999.00").0, State::Quarantined);
+    }
+
+    #[test]
+    fn a_value_date_that_no_calendar_has_is_told_and_the_row_counts() {
+        let of = |value: &str| {
+            look(&format!(
+                "Datum;Valuta;Text;Betrag;Währung;Saldo\n28.02.2026;28.02.2026;a;-5,00;EUR;95,00\n\
+                 02.03.2026;{value};Zinsen;10,00;EUR;105,00\n"
+            ))
+        };
+        let found = of("30.02.2026");
+        assert_eq!((found.state, found.sums.entries), (State::Ok, 2));
+        assert_eq!(found.sums.problems.len(), 1, "{:?}", found.sums.problems);
+        assert_eq!(of("prenotata").state, State::Quarantined);
+        let booked = of("02.03.2026").sums.problems.len();
+        assert_eq!(booked, 0);
     }
 
     #[test]
