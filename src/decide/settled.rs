@@ -63,16 +63,24 @@ pub fn moved(lines: &[SettledLine], kind: Kind) -> Option<BTreeMap<Currency, i12
     let is_decided = lines.iter().any(|line| line.decides);
     lines.iter_mut().for_each(|line| line.decides |= !is_decided);
     let (groups, beside) = payments(&lines, kind);
-    let mut told = told_by_any(&beside);
+    let mut told: Vec<(&SettledLine, Direction)> = Vec::new();
+    told.extend(told_by_any(&beside).into_iter().map(|line| (line, line.direction)));
     for group in groups.values() {
-        told.extend(told_best(&group.moves));
-        told.extend(group.came_back());
+        let moves = told_best(&group.moves);
+        if moves.is_empty() {
+            // A payment that says of itself that it came back had come in before.
+            let said = group.back.iter().copied().filter(|line| says_itself(line));
+            let came = told_by_any(&said.collect::<Vec<_>>());
+            told.extend(came.into_iter().take(1).map(|line| (line, line.direction.opposite())));
+        }
+        let all = moves.into_iter().chain(group.came_back());
+        told.extend(all.map(|line| (line, line.direction)));
     }
     let mut sums: BTreeMap<Currency, i128> = BTreeMap::new();
-    for line in told {
+    for (line, way) in told {
         let money = line.money?;
         let sum = sums.entry(money.currency).or_default();
-        *sum = sum.saturating_add(line.direction.signed(money.minor));
+        *sum = sum.saturating_add(way.signed(money.minor));
     }
     Some(sums)
 }
@@ -89,6 +97,7 @@ fn payments(lines: &[SettledLine], kind: Kind) -> (BTreeMap<String, Group<'_>>, 
             Role::RunsBack | Role::GivesAgain | Role::Undoes if !counts(line, lines, kind) => {
                 beside.push(line);
             }
+            Role::TakesBack if calls_another(line, lines, kind) => beside.push(line),
             Role::Undoes => undone.push(line),
             Role::GivesAgain => groups.entry(own()).or_default().moves.push(line),
             Role::TakesBack | Role::RunsBack => back.push(line),
@@ -141,6 +150,14 @@ fn name_refunds(groups: &mut BTreeMap<String, Group<'_>>) {
         let moves = groups.remove(&own).map_or_else(Vec::new, |group| group.moves);
         groups.entry(name).or_default().moves.extend(moves);
     }
+}
+
+/// Whether a line says that a refund failed which the merchant calls otherwise than this row's own.
+fn calls_another(line: &SettledLine, lines: &[SettledLine], kind: Kind) -> bool {
+    let moved = lines.iter().filter(|other| matches!(role(other, kind), Role::Moves));
+    let mut called = moved.filter_map(|moved| moved.refund_reference.as_ref()).peekable();
+    let failed = line.refund_reference.as_ref().filter(|_| line.failed.is_some());
+    called.peek().is_some() && failed.is_some_and(|failed| called.all(|own| own != failed))
 }
 
 /// Only a PSP's report calls a line a refund, and says of which payment.
@@ -246,10 +263,15 @@ pub fn counts(line: &SettledLine, lines: &[SettledLine], kind: Kind) -> bool {
         }
         // Reports book on days of their own: the refund that is named is that one.
         Role::Undoes => lines.iter().any(|other| {
-            gave_back(other, line) && (names_refund(line, other) || other.at <= line.at)
+            gave_back(other, line) && (names_refund(line, other) || is_before(other, line))
         }),
         Role::Moves | Role::TakesBack | Role::Attempts => true,
     }
+}
+
+/// Whether one line stands before another one: by its day, and of one day by its place.
+fn is_before(one: &SettledLine, other: &SettledLine) -> bool {
+    (one.at, in_file(&one.place)) < (other.at, in_file(&other.place))
 }
 
 /// What bookings that run the other way, as a line does, come to since the movement of `moved`, as
@@ -344,9 +366,13 @@ fn names_refund(line: &SettledLine, refund: &SettledLine) -> bool {
     refund.payment.as_ref().is_some_and(|own| failed_ids(line).any(|id| id == own))
 }
 
-/// Whether what failed is another refund for sure: a report that names the one that did named one
-/// that is neither this nor its payment.
+/// Whether what failed is another refund for sure: the merchant calls it otherwise; or a report that
+/// names the one that did named one that is neither this nor its payment.
 fn names_another(line: &SettledLine, refund: &SettledLine) -> bool {
+    let both = line.refund_reference.as_ref().zip(refund.refund_reference.as_ref());
+    if both.is_some_and(|(failed, own)| failed != own) {
+        return true;
+    }
     let ids = || [&refund.payment, &refund.original].into_iter().flatten();
     let failed = line.failed.as_ref().filter(|failed| failed.is_sure && refund.payment.is_some());
     failed.is_some_and(|failed| ids().all(|id| *id != failed.id))
@@ -367,12 +393,12 @@ fn home_of(line: &SettledLine, groups: &BTreeMap<String, Group<'_>>) -> String {
     own.cloned().unwrap_or_else(|| line.place.clone())
 }
 
-/// The refund that failed, where a report names it for sure, and none of these is that one.
+/// The refund that failed, where none of these is that one for sure.
 fn another_refund<'a>(
     line: &'a SettledLine,
     groups: &BTreeMap<String, Group<'_>>,
 ) -> Option<&'a str> {
-    let failed = line.failed.as_ref().filter(|failed| failed.is_sure)?;
+    let failed = line.failed.as_ref()?;
     let mut moved = groups.values().flat_map(|group| &group.moves).peekable();
     moved.peek()?;
     moved.all(|refund| names_another(line, refund)).then_some(failed.id.as_str())
@@ -515,8 +541,8 @@ impl<'a> Group<'a> {
         let given_back_in_all = given_back;
         let given_back = moved.map_or(given_back, |moved| given_back.min(moved.minor));
         let beyond = given_back_in_all.saturating_sub(given_back);
-        let disputed = is_disputed(back.clone().copied());
-        let charged_back = charged_back(back.clone().copied())
+        let (disputed, charged_back) = charged_back(back.clone().copied());
+        let charged_back = charged_back
             .filter(|back| disputed && moved.is_some_and(|moved| moved.currency == back.currency));
         let returned = back.clone().find(|line| is_return(line.kind));
         let state = if decides { ObjectState::Captured } else { self.attempted(kind) };
@@ -608,26 +634,27 @@ fn in_file(place: &str) -> (Option<u64>, Option<u64>, &str) {
     (file.trim_start_matches('F').parse().ok(), line.parse().ok(), place)
 }
 
-/// Whether some of what was charged back is gone still.
-fn is_disputed<'a>(back: impl Iterator<Item = &'a SettledLine> + Clone) -> bool {
-    let of = |kind| back.clone().filter(|line| line.kind == kind).collect::<Vec<_>>();
-    let (taken, given) = (of(LineKind::Chargeback), of(LineKind::ChargebackReversed));
-    let both = sum(&taken).zip(sum(&given)).filter(|(one, other)| one.currency == other.currency);
-    taken.len() > given.len() || both.is_some_and(|(taken, given)| taken.minor > given.minor)
-}
-
-/// What was charged back and is gone still; none where a line tells no sum, or the sums are of
-/// several currencies.
-fn charged_back<'a>(back: impl Iterator<Item = &'a SettledLine> + Clone) -> Option<Money> {
-    let of = |kind| back.clone().filter(|line| line.kind == kind).collect::<Vec<_>>();
-    let (taken, given) = (of(LineKind::Chargeback), of(LineKind::ChargebackReversed));
-    let taken_sum = sum(&taken)?;
-    if given.is_empty() {
-        return Some(taken_sum);
+/// Whether some of what was charged back is gone still, and how much; none where a line tells no sum,
+/// or the sums are of several currencies. What is given back is of what was taken before: a
+/// chargeback behind a reversal stands, also where the first one is in a file that is not here.
+fn charged_back<'a>(back: impl Iterator<Item = &'a SettledLine>) -> (bool, Option<Money>) {
+    let is_its = |line: &&SettledLine| {
+        matches!(line.kind, LineKind::Chargeback | LineKind::ChargebackReversed)
+    };
+    let mut events: Vec<&SettledLine> = back.filter(is_its).collect();
+    events.sort_by_key(|line| (line.at, in_file(&line.place)));
+    let total = sum(&events);
+    let (mut open, mut minor) = (0_u32, 0_i64);
+    for line in events {
+        let own = line.money.map_or(0, |money| money.minor);
+        if line.kind == LineKind::Chargeback {
+            (open, minor) = (open.saturating_add(1), minor.saturating_add(own));
+        } else {
+            (open, minor) = (open.saturating_sub(1), minor.saturating_sub(own).max(0));
+        }
     }
-    let given_sum = sum(&given).filter(|sum| sum.currency == taken_sum.currency)?;
-    let minor = taken_sum.minor.saturating_sub(given_sum.minor).max(0);
-    Some(Money { minor, ..taken_sum })
+    let left = total.map(|money| Money { minor, ..money });
+    (open > 0 || left.is_some_and(|left| left.minor > 0), left)
 }
 
 /// Whether a line says how much of what was authorised was not captured: Stripe books a partial
@@ -807,6 +834,7 @@ mod tests {
             aliases: Vec::new(),
             event: None,
             failed: None,
+            refund_reference: None,
             payout: None,
             code: None,
             word: None,
@@ -827,6 +855,7 @@ mod tests {
                 }
                 Some(("out", id)) => line.payout = Some(id.to_owned()),
                 Some(("event", id)) => line.event = Some(id.to_owned()),
+                Some(("calls", own)) => line.refund_reference = Some(own.to_owned()),
                 Some(("fails", id)) => {
                     line.failed = Some(FailedRefund { id: id.to_owned(), is_sure: true });
                 }
@@ -1424,6 +1453,62 @@ mod tests {
                 "3 chargeback_reversed + 500 psp=P",
             ],
             &["P captured 500/0"],
+        ),
+        (
+            "a chargeback behind a reversal, the first one in a file that is not here",
+            Kind::Charge,
+            &[
+                "1 payment + 500 psp=P",
+                "2 chargeback_reversed + 500 psp=P",
+                "3 chargeback - 500 psp=P",
+            ],
+            &["P captured 500/0 disputed 500"],
+        ),
+        (
+            "and without the payment",
+            Kind::Charge,
+            &["1 chargeback_reversed + 500 psp=P", "2 chargeback - 500 psp=P"],
+            &["P captured 500/0 disputed 500"],
+        ),
+        (
+            "a second one behind both",
+            Kind::Charge,
+            &[
+                "1 payment + 500 psp=P",
+                "2 chargeback - 500 psp=P",
+                "3 chargeback_reversed + 500 psp=P",
+                "4 chargeback - 500 psp=P at=25",
+            ],
+            &["P captured 500/0 disputed 500"],
+        ),
+        (
+            "a refund behind the one that failed stands",
+            Kind::Charge,
+            &[
+                "1 payment + 500 psp=P",
+                "2 return + 500 psp=P event=M1 at=20",
+                "3 refund - 500 psp=M2 of=P at=20",
+            ],
+            &["P captured 500/500"],
+        ),
+        (
+            "the refund's own row knows nothing of another one that failed",
+            Kind::Refund,
+            &[
+                "1 refund - 500 psp=M2 of=P calls=r2",
+                "2 return + 500 psp=M1 event=M1 fails=M1 calls=r1",
+            ],
+            &["M2 captured 500/0"],
+        ),
+        (
+            "and so does one that the merchant calls otherwise",
+            Kind::Charge,
+            &[
+                "1 payment + 500 psp=P",
+                "2 refund - 500 psp=M2 of=P calls=r2",
+                "3 return + 500 psp=P event=M1 calls=r1",
+            ],
+            &["P captured 500/500"],
         ),
         (
             "an interim line informs",

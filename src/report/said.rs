@@ -60,6 +60,7 @@ pub fn settled(line: &StoredLine) -> SettledLine {
         aliases,
         event: event(line).map(str::to_owned),
         failed: failed_refund(line),
+        refund_reference: refund_reference(line).map(str::to_owned),
         payout: line.batch.clone(),
         code: line.return_reason.clone().or_else(|| marked(line).map(str::to_owned)),
         word: line.type_code.clone(),
@@ -117,6 +118,15 @@ pub fn failed_refund(line: &StoredLine) -> Option<FailedRefund> {
     };
     let id = id.filter(|_| is_failed(line))?.to_owned();
     Some(FailedRefund { id, is_sure })
+}
+
+/// What the merchant calls the refund that a line is of, or that it says to have failed: Adyen tells
+/// it behind the payment's reference, where it is another.
+pub fn refund_reference(line: &StoredLine) -> Option<&str> {
+    let mut own = line.refs.iter().filter(|tag| tag.kind == TagKind::MerchantReference);
+    let is_refunds = line.kind == LineKind::Refund || is_failed(line);
+    let is_its = is_refunds && line.format.starts_with("adyen_");
+    own.nth(1).map(|tag| tag.text.as_str()).filter(|_| is_its)
 }
 
 /// What a report calls the refund that it tells of.

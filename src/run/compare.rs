@@ -22,7 +22,7 @@ use crate::model::money::{Currency, Money};
 use crate::model::reason::Reason;
 use crate::model::settlement::{EntryStatus, LineKind, SettledLine};
 use crate::model::time::{Instant, earlier, later};
-use crate::model::transaction::{AccountRef, Kind, RowKey, Transaction};
+use crate::model::transaction::{AccountRef, Kind, Transaction};
 use crate::psp::account::{Account, Need, Question};
 use crate::psp::book::Neighbour;
 use crate::report::back::Back as InWords;
@@ -31,7 +31,7 @@ use crate::report::sorter::{BUDGET, Sorted, Sorter, tuple_key};
 use crate::run::books::{Books, Tell};
 use crate::run::by_files::{Shelf, less_if_ahead};
 use crate::run::error::{Doing, RunError};
-use crate::run::match_lines::{Twin, may_refund, owners, told_besides};
+use crate::run::match_lines::{Owner, Twin, may_refund, owners, told_besides};
 use crate::run::scene::{OpenAccount, Scene};
 use crate::run::setup::{On, Window};
 use crate::store::batches::TABLE as BATCHES;
@@ -418,7 +418,8 @@ impl Comparison<'_> {
         let besides = told_besides(self.scene, account, &alone).await?;
         for line in lines {
             let mut told = told(line);
-            told.has_row |= owned.contains_key(&line.place);
+            // What a row of the window has no part in is nobody's, though it bears the row's tag.
+            told.has_row |= owned.get(&line.place).is_some_and(|row| !self.is_within(row));
             if let Some(other) = besides.get(&line.place) {
                 told.books = Some(format!("what line F{other} tells, by another report"));
             }
@@ -427,6 +428,16 @@ impl Comparison<'_> {
             push(&mut self.by_place, self.folder, &[name.as_str()], &party)?;
         }
         Ok(())
+    }
+
+    /// Whether a row is one of the window.
+    fn is_within(&self, row: &Owner) -> bool {
+        let on = self.scene.options.window.as_ref().map(|window| window.on);
+        let at = match on {
+            Some(On::Attempted) => row.attempted_at,
+            Some(On::Created) | None => Some(row.created_at),
+        };
+        at.is_some_and(|at| at >= self.span.0 && at < self.span.1)
     }
 
     /// The rows of a table, as they come.
@@ -652,7 +663,7 @@ fn is_psps_own(line: &StoredLine) -> bool {
 type Several = HashMap<(i64, i64), bool>;
 
 /// Whose lines are that no row has, by their places.
-type Owners = HashMap<LinePlace, RowKey>;
+type Owners = HashMap<LinePlace, Owner>;
 
 /// Whose the lines are that no row has and whose tag is none of these rows': another of their
 /// names may be one's.
@@ -680,7 +691,7 @@ async fn owners_of(
 fn is_ours(line: &StoredLine, row: &Transaction, owners: &Owners) -> bool {
     match (&line.row, owners.get(&line.place), &line.tag) {
         (Some((table, key)), ..) => (table, key) == (&row.key.table, &row.key.id),
-        (None, Some(owner), _) => *owner == row.key,
+        (None, Some(owner), _) => owner.key == row.key,
         (None, None, _) if is_anothers(line.kind, line.direction, row.kind) => false,
         // A run found it to be of several rows: it is each one's that it could be, and so nobody's.
         (None, None, _) if line.reason.as_deref() == Some(Reason::TagUnusable.as_str()) => true,

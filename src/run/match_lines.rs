@@ -313,7 +313,8 @@ async fn look_at_listed(
 }
 
 /// Rows of which a correction took a line out are looked at again, and nobody else would say so:
-/// those that succeeded by it, whose money is gone, and those with a case, which may be about it.
+/// those that succeeded by it, whose money is gone, and those with a case, which may be about it; a
+/// line by which money was told to have come back is nobody's, and its names say whose case that is.
 async fn look_again(
     scene: &Scene<'_>,
     account: &str,
@@ -347,7 +348,8 @@ async fn look_again(
             let enrolled = scene.db.enrol(table, &contradicted(ids), now).await;
             enrolled.doing("taking rows whose line was taken out into the work list")?;
         }
-        let rows = rows_of_gone(scene, &gone);
+        let mut rows = rows_of_gone(scene, &gone);
+        named_by_gone(scene, account, &gone, &mut rows).await?;
         people::look_at_cases_of(scene, books, &rows, Reason::ALL, tell).await?;
         if !scene.options.dry_run {
             let places: Vec<LinePlace> = gone.iter().map(|line| line.place).collect();
@@ -370,6 +372,31 @@ fn rows_of_gone<'l>(
         }
     }
     rows
+}
+
+/// Puts the rows beside these that lines name which no row had: money that was told to have come
+/// back of a row stays open, and the row's case is about it.
+async fn named_by_gone(
+    scene: &Scene<'_>,
+    account: &str,
+    gone: &[StoredLine],
+    rows: &mut RowsByTable,
+) -> Result<(), RunError> {
+    let names: Vec<Names<'_>> =
+        gone.iter().filter(|line| line.row.is_none()).map(Names::from).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let texts = texts_of(names.iter().copied());
+    let storing = Storing::of(scene, account, &texts).await?;
+    let known = rows_of(scene, account, &texts, &storing).await?;
+    let runs = storing.runs(scene, account, names.iter().copied()).await?;
+    let by_name = by_name(&known, &runs);
+    let named = names.iter().flat_map(|names| names.all()).filter_map(|name| by_name.get(name));
+    for one in named.flatten() {
+        rows.entry(one.table).or_default().insert(one.row.key.id.clone());
+    }
+    Ok(())
 }
 
 /// What some lines came to.
@@ -876,13 +903,28 @@ pub(super) fn by_name<'a>(
     by_name
 }
 
+/// The row that a line is of by its names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Owner {
+    pub key: RowKey,
+    pub created_at: Instant,
+    pub attempted_at: Option<Instant>,
+}
+
+impl From<&Transaction> for Owner {
+    fn from(row: &Transaction) -> Self {
+        let Transaction { created_at, attempted_at, .. } = *row;
+        Self { key: row.key.clone(), created_at, attempted_at }
+    }
+}
+
 /// Whose these lines are by all of their names, be it that they do not agree; none of those that
 /// are no row's, or that several rows could have.
 pub(super) async fn owners(
     scene: &Scene<'_>,
     account: &str,
     lines: &[StoredLine],
-) -> Result<HashMap<LinePlace, RowKey>, RunError> {
+) -> Result<HashMap<LinePlace, Owner>, RunError> {
     let texts = texts_of(lines.iter().map(Names::from));
     let storing = Storing::of(scene, account, &texts).await?;
     let rows = rows_of(scene, account, &texts, &storing).await?;
@@ -898,7 +940,7 @@ pub(super) async fn owners(
         let (names, way) = (Names::from(line), way(line));
         let named = row_of(names, way, &by_name);
         let (_table, row) = owner_of(named, (names, way, line.place), &payments).0.ok()?;
-        Some((line.place, row.key.clone()))
+        Some((line.place, Owner::from(row)))
     });
     Ok(owned.collect())
 }

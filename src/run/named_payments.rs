@@ -8,7 +8,9 @@ use crate::decide::settled::{moves, takes_back};
 use crate::model::money::Money;
 use crate::model::settlement::{Direction, LineKind};
 use crate::model::transaction::{Kind, Transaction};
-use crate::report::said::{back_id, failed_refund, given_back, ids_of, moved, shared_ids};
+use crate::report::said::{
+    back_id, failed_refund, given_back, ids_of, moved, refund_reference, shared_ids,
+};
 use crate::run::by_files::Names;
 use crate::run::error::{Doing, RunError};
 use crate::run::match_lines::{Storing, by_name, is_of, row_of, rows_of, texts_of};
@@ -32,6 +34,8 @@ pub(super) struct NamedPayments {
     moved: HashMap<LinePlace, Money>,
     /// Which refund each of those says to have failed, where its report names that for sure.
     failed: HashMap<LinePlace, String>,
+    /// What the merchant calls the refund that each of those is of.
+    called: HashMap<LinePlace, String>,
 }
 
 /// A row, by the table's place and the key.
@@ -49,6 +53,7 @@ pub(super) struct RowsByPayment<'p> {
     taken_back: HashMap<&'p str, Vec<&'p str>>,
     moved: &'p HashMap<LinePlace, Money>,
     failed: &'p HashMap<LinePlace, String>,
+    called: &'p HashMap<LinePlace, String>,
 }
 
 /// Whose refund it is that a line says to have failed.
@@ -91,6 +96,11 @@ impl NamedPayments {
             Some((line.place, failed.id))
         });
         let failed = failed.collect();
+        let called = lines.iter().filter_map(|line| {
+            let called = refund_reference(line)?;
+            Some((line.place, called.to_owned()))
+        });
+        let called = called.collect();
         let refunded = given_back_by(scene, account, &lines, &ids).await?;
         let shared = shared_ids(lines.iter());
         ids.retain(|id| !shared.contains(id));
@@ -120,7 +130,7 @@ impl NamedPayments {
                 rows.extend(found);
             }
         }
-        Ok(Self { lines, rows, runs, taken, moved, failed })
+        Ok(Self { lines, rows, runs, taken, moved, failed, called })
     }
 
     /// Its rows, by the table's place.
@@ -131,8 +141,9 @@ impl NamedPayments {
     /// The rows of the payments and of their refunds, by their ids.
     pub fn rows(&self) -> RowsByPayment<'_> {
         let (rows, refunds, taken_back) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let (failed, called) = (&self.failed, &self.called);
         let mut found =
-            RowsByPayment { rows, refunds, taken_back, moved: &self.moved, failed: &self.failed };
+            RowsByPayment { rows, refunds, taken_back, moved: &self.moved, failed, called };
         let by_name = by_name(&self.rows, &self.runs);
         for line in &self.lines {
             let way = (line.kind, line.direction);
@@ -259,6 +270,10 @@ impl<'p> RowsByPayment<'p> {
         }
         let money = self.moved.get(&place);
         let is_another = |own: &Refunded<'_>| {
+            let both = self.called.get(&place).zip(self.called.get(&own.place));
+            if both.is_some_and(|(failed, own)| failed != own) {
+                return true;
+            }
             let named = self.failed.get(&place).filter(|_| own.own.is_some());
             named.is_some_and(|id| [own.own, own.of].into_iter().flatten().all(|known| known != id))
         };

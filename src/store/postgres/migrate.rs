@@ -48,6 +48,11 @@ pub(super) const MIGRATIONS: &[(i64, &str, &str)] = &[
         include_str!("../../../migrations/postgres/0026_taken_out_of_cases.sql"),
     ),
     (27, "zones of files", include_str!("../../../migrations/postgres/0027_zones_of_files.sql")),
+    (
+        28,
+        "taken out of nobody",
+        include_str!("../../../migrations/postgres/0028_taken_out_of_nobody.sql"),
+    ),
 ];
 
 /// tieout's tables are brought up to date where they are, be it that another schema comes first by

@@ -46,6 +46,11 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
         include_str!("../../../migrations/sqlite/0026_taken_out_of_cases.sql"),
     ),
     (27, "zones of files", include_str!("../../../migrations/sqlite/0027_zones_of_files.sql")),
+    (
+        28,
+        "taken out of nobody",
+        include_str!("../../../migrations/sqlite/0028_taken_out_of_nobody.sql"),
+    ),
 ];
 
 fn all() -> Vec<Migration> {
