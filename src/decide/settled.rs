@@ -366,8 +366,8 @@ fn names_refund(line: &SettledLine, refund: &SettledLine) -> bool {
     refund.payment.as_ref().is_some_and(|own| failed_ids(line).any(|id| id == own))
 }
 
-/// Whether what failed is another refund for sure: the merchant calls it otherwise; or a report that
-/// names the one that did named one that is neither this nor its payment.
+/// Whether what failed is another refund for sure: the merchant calls it otherwise; or a report
+/// that names the one that did named one that is neither this nor its payment.
 fn names_another(line: &SettledLine, refund: &SettledLine) -> bool {
     let both = line.refund_reference.as_ref().zip(refund.refund_reference.as_ref());
     if both.is_some_and(|(failed, own)| failed != own) {
@@ -634,8 +634,8 @@ fn in_file(place: &str) -> (Option<u64>, Option<u64>, &str) {
     (file.trim_start_matches('F').parse().ok(), line.parse().ok(), place)
 }
 
-/// Whether some of what was charged back is gone still, and how much; none where a line tells no sum,
-/// or the sums are of several currencies. What is given back is of what was taken before: a
+/// Whether some of what was charged back is gone still, and how much; none where a line tells no
+/// sum, or the sums are of several currencies. What is given back is of what was taken before: a
 /// chargeback behind a reversal stands, also where the first one is in a file that is not here.
 fn charged_back<'a>(back: impl Iterator<Item = &'a SettledLine>) -> (bool, Option<Money>) {
     let is_its = |line: &&SettledLine| {

@@ -518,8 +518,8 @@ pub struct SettledLine {
     pub event: Option<String>,
     /// Of what says that a refund failed: which one, where its report names it.
     pub failed: Option<FailedRefund>,
-    /// Of a refund, and of what says that one failed: what the merchant calls that refund, where the
-    /// report tells it beside the payment's reference.
+    /// Of a refund, and of what says that one failed: what the merchant calls that refund, where
+    /// the report tells it beside the payment's reference.
     #[serde(default)]
     pub refund_reference: Option<String>,
     /// The PSP's batch or payout that it is in.

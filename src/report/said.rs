@@ -120,8 +120,8 @@ pub fn failed_refund(line: &StoredLine) -> Option<FailedRefund> {
     Some(FailedRefund { id, is_sure })
 }
 
-/// What the merchant calls the refund that a line is of, or that it says to have failed: Adyen tells
-/// it behind the payment's reference, where it is another.
+/// What the merchant calls the refund that a line is of, or that it says to have failed: Adyen
+/// tells it behind the payment's reference, where it is another.
 pub fn refund_reference(line: &StoredLine) -> Option<&str> {
     let mut own = line.refs.iter().filter(|tag| tag.kind == TagKind::MerchantReference);
     let is_refunds = line.kind == LineKind::Refund || is_failed(line);

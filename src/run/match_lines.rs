@@ -313,8 +313,8 @@ async fn look_at_listed(
 }
 
 /// Rows of which a correction took a line out are looked at again, and nobody else would say so:
-/// those that succeeded by it, whose money is gone, and those with a case, which may be about it; a
-/// line by which money was told to have come back is nobody's, and its names say whose case that is.
+/// those that succeeded by it, whose money is gone, and those with a case, which may be about it. A
+/// line by which money was told to have come back is nobody's: its names say whose case that is.
 async fn look_again(
     scene: &Scene<'_>,
     account: &str,

@@ -1032,7 +1032,8 @@ pub(in crate::store) const TAKEN_OUT: &str =
 
 /// Any line of a row that a correction took out, or by which money was told to have come back of a
 /// row, whose row waits to be looked at again; as the index over them says it.
-pub(in crate::store) const TAKEN_OUT_WAITS: &str = "l.state = 'superseded' and l.again_run is null and (l.key is not null \
+pub(in crate::store) const TAKEN_OUT_WAITS: &str = "l.state = 'superseded' \
+     and l.again_run is null and (l.key is not null \
      or l.reason in ('returned', 'late_contradiction'))";
 
 /// What makes a line `l` one of what came back.

@@ -384,12 +384,14 @@ pub(in crate::store) fn banks() -> String {
 }
 
 /// A line `l` of a statement `s` that may turn out to be told before: nobody's yet.
-pub(in crate::store) const FRESH: &str = "s.state <> 'held' and s.finality = 'final' and l.status = 'booked' \
+pub(in crate::store) const FRESH: &str = "s.state <> 'held' \
+     and s.finality = 'final' and l.status = 'booked' \
      and l.amount_minor is not null and l.kind <> 'attempt' and l.key is null \
      and (l.state = 'open' or (l.state = 'excluded' and l.reason is null))";
 
 /// A line `l` of a statement `s` that counts.
-pub(in crate::store) const COUNTS: &str = "s.state <> 'held' and s.finality = 'final' and l.status = 'booked' \
+pub(in crate::store) const COUNTS: &str = "s.state <> 'held' \
+     and s.finality = 'final' and l.status = 'booked' \
      and l.amount_minor is not null and l.kind <> 'attempt' and (l.state in ('open', 'matched') \
      or (l.state = 'excluded' and l.reason is null))";
 
@@ -402,7 +404,8 @@ const BOTH: &str = "both_sides as (select 0 as side, m.* from mine m \
      union all select 1, e.* from elder e)";
 
 /// Notes which line counts in place of each of `pick`, but of none that a row has meanwhile.
-pub(in crate::store) const NOTE: &str = "update tieout_lines as l set decides = (1 = 0), state = 'excluded', \
+pub(in crate::store) const NOTE: &str = "update tieout_lines as l \
+     set decides = (1 = 0), state = 'excluded', \
      reason = 'told_before', of_file = p.by_file, of_position = p.by_position from pick p \
      where l.file_id = p.file_id and l.position = p.position and l.state <> 'matched'";
 

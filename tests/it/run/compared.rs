@@ -18,6 +18,7 @@ on_both_databases!(
     a_line_is_with_the_row_that_any_of_its_names_tells,
     a_line_that_two_rows_could_have_is_told_once,
     a_line_whose_row_is_older_than_the_window_is_of_another_one,
+    money_under_a_tag_that_its_row_has_no_part_in_is_nobodys,
     what_is_dated_far_ahead_is_no_money_yet,
     nothing_is_compared_unless_all_is_asked_for,
     a_difference_is_an_exit_where_it_is_asked_for,
@@ -46,6 +47,21 @@ async fn a_line_whose_row_is_older_than_the_window_is_of_another_one(engine: Eng
         "other_window - pay_2 - - 90.00 -",
     ];
     assert_eq!(compared(&shop, &ran), wanted);
+    shop.check(false).await;
+}
+
+/// The bank undoes a return that no file has: the row is of the window, and the money is not its.
+async fn money_under_a_tag_that_its_row_has_no_part_in_is_nobodys(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank().patient()).await;
+    shop.insert(&[at_bank(1, "paid")]).await;
+    let both = camt("camt.053", "S1", &[credit(10_001, "pay_1"), credit(9_000, "pay_1")]);
+    let (first, last) = both.rsplit_once("<Sts>").unwrap();
+    let text = format!("{first}<RvslInd>true</RvslInd><Sts>{last}");
+    bring(&shop, "stmt.xml", &text, 0).await;
+    let ran = shop.run_with(&["--all", "--since", "1d", "--fail-on", "differs"]).await;
+    let wanted = ["agrees 1 pay_1 100.01 - 100.01 -", "only_in_file - pay_1 - - 90.00 -"];
+    assert_eq!(compared(&shop, &ran), wanted);
+    assert_eq!(ran.code, Some(4));
     shop.check(false).await;
 }
 

@@ -4,7 +4,7 @@
 use sha2::{Digest, Sha256};
 
 use super::fetching::{folder, shop, zipped};
-use super::files::{at_bank, camt, credit, with_bank};
+use super::files::{at_bank, camt, credit, debit, with_bank};
 use crate::run::shop::{Engine, Ran, Shop, at_text, on_both_databases, tieout_now};
 use crate::support::events;
 use crate::support::golden::golden;
@@ -13,6 +13,7 @@ on_both_databases!(
     a_quarantined_file_is_released_and_decides,
     a_correction_is_shown_and_only_its_difference_counts,
     a_case_is_decided_again_without_what_a_correction_took_out,
+    money_that_did_not_come_back_after_all_leaves_no_case,
     each_file_of_an_archive_is_released_by_itself,
     what_does_not_tie_takes_the_place_of_nothing_that_does,
     what_cannot_be_carried_out_is_refused_and_said,
@@ -317,6 +318,26 @@ async fn a_case_is_decided_again_without_what_a_correction_took_out(engine: Engi
     assert_eq!(shop.open_cases().await, ["3 amount_mismatch"]);
     let said = shop.texts("select text from tieout_cases where state = 'open'").await.remove(0);
     assert!(said.contains("a correction took line F2:3 out since"), "{said}");
+    assert!(shop.run().await.verdicts().is_empty(), "it is decided once");
+    shop.check(false).await;
+}
+
+/// A debit by which a payment was told to have come back is no row's; its correction is the row's.
+async fn money_that_did_not_come_back_after_all_leaves_no_case(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank()).await;
+    shop.insert(&[at_bank(1, "processing"), at_bank(2, "paid")]).await;
+    let paid = || [credit(10_001, "pay_1"), credit(10_002, "pay_2")].into_iter();
+    let back = [debit(10_001, "pay_1"), debit(10_002, "pay_2")];
+    put(&shop, "a.xml", &camt("camt.053", "S1", &paid().chain(back).collect::<Vec<_>>()));
+    ingest(&shop, "a.xml", 0).await;
+    assert_eq!(shop.run().await.verdict(1), "review returned");
+    shop.run().await;
+    assert_eq!(shop.open_cases().await, ["1 returned", "2 late_contradiction"]);
+    put(&shop, "b.xml", &camt("camt.053", "S1", &paid().collect::<Vec<_>>()));
+    ingest(&shop, "b.xml", 3).await;
+    shop.tieout(&["files", "release", "2", "--reason", "confirmed"]).await.ended(0);
+    assert_eq!(shop.run().await.verdict(1), "succeeded settled");
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
     assert!(shop.run().await.verdicts().is_empty(), "it is decided once");
     shop.check(false).await;
 }
