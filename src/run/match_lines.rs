@@ -430,12 +430,20 @@ impl FoundOut<'_> {
         scene: &Scene<'_>,
         account: &str,
     ) -> Result<HashMap<LinePlace, PayoutKey>, RunError> {
-        leave_told(scene, account, &mut self.alone).await?;
+        let cleared = leave_told(scene, account, &mut self.alone).await?;
         let (marks, misbooked) = book_payouts(scene, &self.alone).await?;
         self.marks.extend(marks);
         // Those of a row that agrees otherwise are told, too.
         let is_new = |mark: &&LineMark| mark.row.is_none() && self.unseen.contains(&mark.place);
         self.new = u64::try_from(self.marks.iter().filter(is_new).count()).unwrap_or(u64::MAX);
+        // Their cases end: nothing is open of them any more.
+        let cleared = cleared.into_iter().map(|place| LineMark {
+            place,
+            row: None,
+            reason: None,
+            worth: None,
+        });
+        self.marks.extend(cleared);
         Ok(misbooked)
     }
 }
@@ -453,7 +461,8 @@ async fn write(
     let note = &mut books.lines;
     note.looked_at = note.looked_at.saturating_add(count(lines));
     note.new = note.new.saturating_add(found.new);
-    note.open = note.open.saturating_add(count(open.len()));
+    let open = open.iter().filter(|mark| mark.reason.is_some()).count();
+    note.open = note.open.saturating_add(count(open));
     let again = found.again.values().map(|ids| count(ids.len()));
     note.contradicted = again.fold(note.contradicted, u64::saturating_add);
     if scene.options.dry_run {
@@ -801,17 +810,23 @@ async fn left_alone<'l>(
 }
 
 /// Leaves out what no row has and another report of the PSP tells as the same transaction: that
-/// line is a row's, or the one that waits for it.
+/// line is a row's, or the one that waits for it. Says which of those have a case as orphans.
 async fn leave_told(
     scene: &Scene<'_>,
     account: &str,
     alone: &mut Vec<(&OpenLine, Reason)>,
-) -> Result<(), RunError> {
+) -> Result<Vec<LinePlace>, RunError> {
     let orphans = alone.iter().filter(|(_, reason)| *reason == Reason::Orphan);
     let orphans: Vec<Twin<'_>> = orphans.map(|(line, _)| Twin::from(*line)).collect();
     let told = told_besides(scene, account, &orphans).await?;
-    alone.retain(|(line, reason)| *reason != Reason::Orphan || !told.contains_key(&line.place));
-    Ok(())
+    let is_told = |(line, reason): &(&OpenLine, Reason)| {
+        *reason == Reason::Orphan && told.contains_key(&line.place)
+    };
+    let is_cased = |line: &OpenLine| line.cased.as_deref() == Some(Reason::Orphan.as_str());
+    let cased = alone.iter().filter(|own| is_told(own) && is_cased(own.0));
+    let cased = cased.map(|(line, _)| line.place).collect();
+    alone.retain(|own| !is_told(own));
+    Ok(cased)
 }
 
 /// A line that no row has, as another report of the PSP may tell it.

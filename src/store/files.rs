@@ -1017,6 +1017,7 @@ pub(in crate::store) const LINE_CASE_ENDED: &str = "case when l.state is null \
      when l.table_name = 'tieout_payouts' then 'the payout is another line''s' \
      when l.state = 'superseded' then 'another statement took its place' when l.state = 'excluded' \
      then 'it is no payment of a row' \
+     when l.reason is null then 'another report of the PSP tells it' \
      else 'the row that it names is looked at instead' end";
 
 /// What makes a line `l` one that decides, is one payment's and has no row yet.

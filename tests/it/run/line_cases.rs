@@ -3,11 +3,12 @@
 use super::files::{at_bank, bring, camt, credit, debit, with_bank};
 use super::payouts::{bring_cards, stripe};
 use super::people::ONE_IS_ENOUGH;
-use super::shop::{Engine, Shop, Words, on_both_databases};
+use super::shop::{Engine, Payment, Shop, Words, on_both_databases};
 
 on_both_databases!(
     money_that_no_row_explains_is_a_case_the_day_after,
     a_case_of_a_line_ends_with_a_row,
+    a_case_of_a_line_ends_with_another_report_that_tells_it,
     money_the_other_way_than_its_row_is_a_case_too,
     a_case_of_a_line_is_worth_what_the_shop_charged,
     a_text_that_is_nearly_a_uuid_stops_nobody,
@@ -113,6 +114,35 @@ async fn a_case_of_a_line_ends_with_a_row(engine: Engine) {
     assert_eq!(shop.texts(cased).await, ["2 orphan"]);
     let shown = shop.tieout(&["cases", "show", "C-1"]).await.ended(0).stdout;
     assert!(shown.contains("row 77 of payments has it"), "{shown}");
+    shop.check(false).await;
+}
+
+/// Stripe's export of the balance names no order; the payout's report names it a day later.
+async fn a_case_of_a_line_ends_with_another_report_that_tells_it(engine: Engine) {
+    let shop = Shop::open_with(engine, words("line_cases = \"all\"\n")).await;
+    shop.insert(&[Payment { age: 4 * 86_400, ..at_bank(1, "processing") }]).await;
+    let day = chrono::Utc::now().date_naive() - chrono::TimeDelta::days(3);
+    let export = format!(
+        "id,Type,Source,Amount,Fee,Net,Currency,Created (UTC),Available On (UTC),Description,\
+         Transfer\ntxn_1,charge,ch_1,100.01,0.00,100.01,eur,{day} 10:00,{day} 10:00,,po_1\n"
+    );
+    bring(&shop, "export.csv", &export, 0).await;
+    for _ in 0..2 {
+        shop.run().await;
+    }
+    let case = |end: &str| format!("1:1 orphan {end}");
+    assert_eq!(cases(&shop).await, [case("open EUR 10001 bank -")]);
+    let report = format!(
+        "balance_transaction_id,created,available_on,currency,gross,fee,net,reporting_category,\
+         source_id,charge_id,automatic_payout_id,payment_metadata[order_id]\n\
+         txn_1,{day} 10:00:00,{day} 10:00:00,eur,100.01,0.00,100.01,charge,ch_1,ch_1,po_1,pay_1\n"
+    );
+    bring(&shop, "report.csv", &report, 0).await;
+    shop.due_now().await;
+    assert_eq!(shop.run().await.verdict(1), "succeeded settled");
+    shop.run().await;
+    let ended = case("closed EUR 10001 bank another report of the PSP tells it");
+    assert_eq!(cases(&shop).await, [ended]);
     shop.check(false).await;
 }
 
