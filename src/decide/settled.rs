@@ -154,10 +154,19 @@ fn name_refunds(groups: &mut BTreeMap<String, Group<'_>>) {
 
 /// Whether a line says that a refund failed which the merchant calls otherwise than this row's own.
 fn calls_another(line: &SettledLine, lines: &[SettledLine], kind: Kind) -> bool {
-    let moved = lines.iter().filter(|other| matches!(role(other, kind), Role::Moves));
-    let mut called = moved.filter_map(|moved| moved.refund_reference.as_ref()).peekable();
-    let failed = line.refund_reference.as_ref().filter(|_| line.failed.is_some());
-    called.peek().is_some() && failed.is_some_and(|failed| called.all(|own| own != failed))
+    let is_called = |other: &&SettledLine| {
+        matches!(role(other, kind), Role::Moves) && other.refund_reference.is_some()
+    };
+    let mut called = lines.iter().filter(is_called).peekable();
+    line.failed.is_some()
+        && called.peek().is_some()
+        && called.all(|refund| calls_otherwise(line, refund))
+}
+
+/// Whether the merchant calls the refund that failed otherwise than this one.
+fn calls_otherwise(line: &SettledLine, refund: &SettledLine) -> bool {
+    let both = line.refund_reference.as_ref().zip(refund.refund_reference.as_ref());
+    both.is_some_and(|(failed, own)| failed != own)
 }
 
 /// Only a PSP's report calls a line a refund, and says of which payment.
@@ -369,8 +378,7 @@ fn names_refund(line: &SettledLine, refund: &SettledLine) -> bool {
 /// Whether what failed is another refund for sure: the merchant calls it otherwise; or a report
 /// that names the one that did named one that is neither this nor its payment.
 fn names_another(line: &SettledLine, refund: &SettledLine) -> bool {
-    let both = line.refund_reference.as_ref().zip(refund.refund_reference.as_ref());
-    if both.is_some_and(|(failed, own)| failed != own) {
+    if calls_otherwise(line, refund) {
         return true;
     }
     let ids = || [&refund.payment, &refund.original].into_iter().flatten();
@@ -393,12 +401,12 @@ fn home_of(line: &SettledLine, groups: &BTreeMap<String, Group<'_>>) -> String {
     own.cloned().unwrap_or_else(|| line.place.clone())
 }
 
-/// The refund that failed, where none of these is that one for sure.
+/// The refund that failed, where a report names it for sure, and none of these is that one.
 fn another_refund<'a>(
     line: &'a SettledLine,
     groups: &BTreeMap<String, Group<'_>>,
 ) -> Option<&'a str> {
-    let failed = line.failed.as_ref()?;
+    let failed = line.failed.as_ref().filter(|failed| failed.is_sure)?;
     let mut moved = groups.values().flat_map(|group| &group.moves).peekable();
     moved.peek()?;
     moved.all(|refund| names_another(line, refund)).then_some(failed.id.as_str())

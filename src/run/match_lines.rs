@@ -336,7 +336,8 @@ async fn look_again(
             of(Reason::Settled) || of(Reason::ToleranceDelta)
         };
         let now = scene.clock.now();
-        for (index, ids) in rows_of_gone(scene, gone.iter().filter(paid_by)) {
+        let its_row = |line: &StoredLine| line.row.clone();
+        for (index, ids) in by_table(scene, gone.iter().filter(paid_by).filter_map(its_row)) {
             let Some(table) = scene.tables.get(index) else { continue };
             let ids: Vec<String> = ids.into_iter().collect();
             let count = u64::try_from(ids.len()).unwrap_or(u64::MAX);
@@ -348,8 +349,14 @@ async fn look_again(
             let enrolled = scene.db.enrol(table, &contradicted(ids), now).await;
             enrolled.doing("taking rows whose line was taken out into the work list")?;
         }
-        let mut rows = rows_of_gone(scene, &gone);
-        named_by_gone(scene, account, &gone, &mut rows).await?;
+        let alone: Vec<StoredLine> =
+            gone.iter().filter(|line| line.row.is_none()).cloned().collect();
+        let named = match alone.as_slice() {
+            [] => HashMap::new(),
+            some => Box::pin(owners(scene, account, some)).await?,
+        };
+        let named = named.into_values().map(|Owner { key, .. }| (key.table, key.id));
+        let rows = by_table(scene, gone.iter().filter_map(its_row).chain(named));
         people::look_at_cases_of(scene, books, &rows, Reason::ALL, tell).await?;
         if !scene.options.dry_run {
             let places: Vec<LinePlace> = gone.iter().map(|line| line.place).collect();
@@ -359,44 +366,16 @@ async fn look_again(
     }
 }
 
-/// The rows that lines were, by the place of their table.
-fn rows_of_gone<'l>(
-    scene: &Scene<'_>,
-    gone: impl IntoIterator<Item = &'l StoredLine>,
-) -> RowsByTable {
+/// Rows by the place of their table, whose names stand before their keys.
+fn by_table(scene: &Scene<'_>, keys: impl IntoIterator<Item = (String, String)>) -> RowsByTable {
     let mut rows = RowsByTable::new();
-    for (table, id) in gone.into_iter().filter_map(|line| line.row.as_ref()) {
+    for (table, id) in keys {
         let mut tables = scene.tables.iter();
-        if let Some(index) = tables.position(|own| own.settings.name == *table) {
-            rows.entry(index).or_default().insert(id.clone());
+        if let Some(index) = tables.position(|own| own.settings.name == table) {
+            rows.entry(index).or_default().insert(id);
         }
     }
     rows
-}
-
-/// Puts the rows beside these that lines name which no row had: money that was told to have come
-/// back of a row stays open, and the row's case is about it.
-async fn named_by_gone(
-    scene: &Scene<'_>,
-    account: &str,
-    gone: &[StoredLine],
-    rows: &mut RowsByTable,
-) -> Result<(), RunError> {
-    let names: Vec<Names<'_>> =
-        gone.iter().filter(|line| line.row.is_none()).map(Names::from).collect();
-    if names.is_empty() {
-        return Ok(());
-    }
-    let texts = texts_of(names.iter().copied());
-    let storing = Storing::of(scene, account, &texts).await?;
-    let known = rows_of(scene, account, &texts, &storing).await?;
-    let runs = storing.runs(scene, account, names.iter().copied()).await?;
-    let by_name = by_name(&known, &runs);
-    let named = names.iter().flat_map(|names| names.all()).filter_map(|name| by_name.get(name));
-    for one in named.flatten() {
-        rows.entry(one.table).or_default().insert(one.row.key.id.clone());
-    }
-    Ok(())
 }
 
 /// What some lines came to.

@@ -237,7 +237,7 @@ fn needed(names: &[String], below: &[Vec<String>]) -> [(&'static str, Vec<usize>
     let mut texts: Vec<usize> = tags.flat_map(|known| all(names, known)).collect();
     texts.sort_unstable();
     [
-        ("date", all(names, words::DATE)),
+        ("date", all(&without_patterns(names), words::DATE)),
         ("amount", amounts),
         ("currency", currencies),
         ("text or reference", texts),
@@ -349,6 +349,10 @@ fn without_pattern(name: &str) -> (&str, Option<Order>) {
     if is_pattern { (stem, Some(order)) } else { (name, None) }
 }
 
+fn without_patterns(names: &[String]) -> Vec<String> {
+    names.iter().map(|name| without_pattern(name).0.to_owned()).collect()
+}
+
 impl Roles {
     /// The columns of what moved: the amount, or its two sides.
     fn moved(&self) -> impl Iterator<Item = usize> {
@@ -362,8 +366,7 @@ impl Roles {
     }
 
     fn of(names: &[String]) -> Option<Self> {
-        let bare: Vec<String> =
-            names.iter().map(|name| without_pattern(name).0.to_owned()).collect();
+        let bare = without_patterns(names);
         let date = first(&bare, words::DATE).or_else(|| words::date_beside_value(names))?;
         let split: Vec<(String, Option<Currency>)> =
             names.iter().map(|name| without_currency(name)).collect();

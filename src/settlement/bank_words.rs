@@ -3906,9 +3906,10 @@ pub fn status_of(names: &[String], at: usize, value: &str) -> Option<EntryStatus
     if OF_LAYOUTS.iter().any(is_asked) {
         return Some(EntryStatus::Pending);
     }
-    if sheet::has(names, WITH_APPROVALS) && own.ends_with("approved") {
-        let is_made = own == "approved";
-        return Some(if is_made { EntryStatus::Booked } else { EntryStatus::Info });
+    match own.as_str() {
+        "approved" if sheet::has(names, WITH_APPROVALS) => return Some(EntryStatus::Booked),
+        "not approved" if sheet::has(names, WITH_APPROVALS) => return Some(EntryStatus::Info),
+        _other => {}
     }
     let is_done = own == "sent" && is_in_dollars(names);
     if is_done || own == "ok" && in_account(names).is_some() {

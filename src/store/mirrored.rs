@@ -48,26 +48,15 @@ pub(in crate::store) fn pairs(mine: &[Side], others: &[Side]) -> Pairs {
 /// only one of two has a tag, or the whole one, or says that the money came back, that line counts,
 /// as long as no row has the other.
 pub(in crate::store) fn by_sums(dialect: &Dialect) -> String {
-    let Dialect { join, sides, .. } = dialect;
+    let sides = dialect.sides;
+    let [ours, theirs] = dialect.lines_of_sides();
     let lines = |side: u8, from: &str, condition: &str| {
         format!(
             "select {side} as side, p.g, l.file_id, l.position, l.kind, l.direction, l.currency, \
-             l.amount_minor, l.tag, l.state from {from} {join} tieout_statements s \
-             on s.file_id = l.file_id and s.number = l.statement where {condition}"
+             l.amount_minor, l.tag, l.state from {from} where {condition}"
         )
     };
-    let mine = lines(
-        0,
-        &format!("ours p {join} tieout_lines l on l.file_id = $1 and l.statement = p.number"),
-        FRESH,
-    );
-    let elder = lines(
-        1,
-        &format!(
-            "theirs p {join} tieout_lines l on l.file_id = p.file_id and l.statement = p.number"
-        ),
-        COUNTS,
-    );
+    let (mine, elder) = (lines(0, &ours, FRESH), lines(1, &theirs, COUNTS));
     let first = |cell: &str| format!("first_value(r.{cell}) over twin as one_{cell}");
     let firsts = ["side", "file_id", "position", "kind", "tag", "state"].map(first).join(", ");
     let tells_more = format!(

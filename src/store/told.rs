@@ -146,6 +146,21 @@ pub(in crate::store) struct Dialect {
     pub day: &'static str,
 }
 
+impl Dialect {
+    /// Where the lines `l` of the file's own statements `s` are read, each beside its side `p`, and
+    /// those of others.
+    pub fn lines_of_sides(&self) -> [String; 2] {
+        let join = self.join;
+        [("ours", "$1"), ("theirs", "p.file_id")].map(|(side, file)| {
+            format!(
+                "{side} p {join} tieout_lines l on l.file_id = {file} \
+                 and l.statement = p.number {join} tieout_statements s \
+                 on s.file_id = l.file_id and s.number = l.statement"
+            )
+        })
+    }
+}
+
 /// A statement of a bank, for what overlaps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::store) struct Side {
@@ -518,7 +533,7 @@ fn seen() -> String {
 /// one tag is the other as a bank passes it on, the line with the whole one counts, as long as no
 /// row has the other.
 pub(in crate::store) fn by_bank(dialect: &Dialect, refs: Refs) -> String {
-    let Dialect { join, sides, .. } = dialect;
+    let sides = dialect.sides;
     // The parts of a batch may have none of their own: then it is the booking's.
     let id = format!("coalesce({}, l.bank_reference)", (dialect.first)("'bank_reference'"));
     let lines = |from: &str, condition: &str, of: &str| {
@@ -531,8 +546,7 @@ pub(in crate::store) fn by_bank(dialect: &Dialect, refs: Refs) -> String {
              select y.*, {of} from (\
              select p.g, l.file_id, l.position, l.kind, l.direction, l.currency, l.amount_minor, \
              l.tag, l.state, l.itemised, l.table_name, {DAY} as day, {id} as own_id \
-             from {from} {join} tieout_statements s \
-             on s.file_id = l.file_id and s.number = l.statement where {condition}) y) x \
+             from {from} where {condition}) y) x \
              where x.id is not null \
              and upper(x.id) not in ('', 'NONREF', 'NOTPROVIDED', 'NOREF', 'NONE') \
              and replace(x.id, '0', '') <> ''"
@@ -547,19 +561,11 @@ pub(in crate::store) fn by_bank(dialect: &Dialect, refs: Refs) -> String {
         Refs::OwnCut => (cut.as_str(), longer.as_str()),
         Refs::TheirsCut => (longer.as_str(), cut.as_str()),
     };
-    let mine = lines(
-        &format!("ours p {join} tieout_lines l on l.file_id = $1 and l.statement = p.number"),
-        FRESH,
-        own,
-    );
+    let [from_ours, from_theirs] = dialect.lines_of_sides();
+    let mine = lines(&from_ours, FRESH, own);
     // Of other days nothing is read but the day.
-    let elder = lines(
-        &format!(
-            "theirs p {join} tieout_lines l on l.file_id = p.file_id and l.statement = p.number"
-        ),
-        &format!("{COUNTS} and {DAY} in (select m.day from mine m)"),
-        others,
-    );
+    let elder =
+        lines(&from_theirs, &format!("{COUNTS} and {DAY} in (select m.day from mine m)"), others);
     let (seen, picks) = (seen(), picks());
     format!(
         "with {sides}, mine as materialized ({mine}), elder as materialized ({elder}), \
