@@ -68,6 +68,43 @@ const BARE: &[(&[&str], IsBare)] = &[
         ],
         is_bare_before,
     ),
+    (
+        &[
+            "rekeningnummer",
+            "muntsoort",
+            "transactiedatum",
+            "beginsaldo",
+            "eindsaldo",
+            "rentedatum",
+            "transactiebedrag",
+            "omschrijving",
+        ],
+        is_bare_between,
+    ),
+    (
+        &[
+            "rekeningnummer",
+            "muntsoort",
+            "rentedatum",
+            "af bij",
+            "bedrag",
+            "tegenrekening",
+            "naam tegenpartij",
+            "boekdatum",
+            "",
+            "",
+            "omschrijving 1",
+            "omschrijving 2",
+            "omschrijving 3",
+            "",
+            "",
+            "",
+            "end to end id",
+            "",
+            "",
+        ],
+        is_bare_marked,
+    ),
 ];
 
 /// What the header and the first rows say together.
@@ -571,7 +608,7 @@ fn is_bare_account(row: &[String]) -> bool {
 }
 
 /// A row of a day, a text, another day, an amount, its currency, and the moment to a thousandth of
-/// a second, as no other bank writes it.
+/// a second, as no other bank writes it; or two empty fields instead of it.
 fn is_bare_moment(row: &[String]) -> bool {
     let [booked, text, value, amount, currency, moment, rest @ ..] = row else { return false };
     let is_time = moment.split_once(' ').is_some_and(|(day, time)| {
@@ -579,7 +616,7 @@ fn is_bare_moment(row: &[String]) -> bool {
         let is_digits = time.chars().all(|c| c.is_ascii_digit() || c == ':');
         is_dotted(day) && is_digits && widths == [2, 2, 2, 3]
     });
-    is_time
+    (is_time || moment.is_empty() && rest.len() == 1)
         && rest.iter().all(String::is_empty)
         && rest.len() <= 1
         && !text.is_empty()
@@ -600,6 +637,46 @@ fn is_bare_before(row: &[String]) -> bool {
         && is_code(at(7))
         && at(7) == at(9)
         && [8, 10].into_iter().all(|own| is_bare_money(at(own), '.') || is_bare_money(at(own), ','))
+}
+
+/// Eight figures, the year first.
+fn is_plain_day(text: &str) -> bool {
+    let is_figures = text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_figures && chrono::NaiveDate::parse_from_str(text, "%Y%m%d").is_ok()
+}
+
+/// The account as a Dutch bank numbered it before there were IBANs, or by its IBAN.
+fn is_dutch_account(text: &str) -> bool {
+    let is_figures = (9..=10).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
+    is_figures || is_iban(text)
+}
+
+/// A row of the own account, its currency, a day, what the account held before and after, another
+/// day, the amount, and a text.
+fn is_bare_between(row: &[String]) -> bool {
+    let [account, currency, booked, before, after, value, amount, _text] = row else {
+        return false;
+    };
+    is_dutch_account(account)
+        && is_code(currency)
+        && is_plain_day(booked)
+        && is_plain_day(value)
+        && [before, after, amount].into_iter().all(|own| is_bare_money(own, ','))
+}
+
+/// A row of nineteen fields: the own account, its currency, a day, `D` or `C`, the amount without a
+/// sign, the other account and its name, another day, and two letters for how it was paid.
+fn is_bare_marked(row: &[String]) -> bool {
+    let at = |at: usize| row.get(at).map_or("", String::as_str);
+    row.len() == 19
+        && is_dutch_account(at(0))
+        && is_code(at(1))
+        && is_plain_day(at(2))
+        && ["D", "C"].contains(&at(3))
+        && is_bare_money(at(4), '.')
+        && at(4).starts_with(|c: char| c.is_ascii_digit())
+        && is_plain_day(at(7))
+        && at(8).len() == 2
 }
 
 /// Whether a text is an IBAN by its check digits.
@@ -2666,5 +2743,33 @@ mod tests {
         assert_eq!(look(&lost).state, State::UnknownFormat);
         let account = look(&held).sums.statements.remove(0).head.account;
         assert_eq!(account.as_deref(), Some(iban));
+    }
+
+    #[test]
+    fn banks_whose_rows_say_what_the_account_held_or_a_mark_need_no_header_row() {
+        let no_moment = "18.09.2017;\"a\";18.09.2017;-33,87;EUR;;\n\
+                         20.09.2017;\"b\";20.09.2017;24,00;EUR;;\n";
+        assert_eq!(sums(no_moment), ok("EUR", 2_400, 3_387));
+        assert_eq!(look(&no_moment.replace(";;", ";x;")).state, State::UnknownFormat);
+        let between = "519929173\tEUR\t20110101\t100,00\t92,50\t20110101\t-7,50\tBEA   NR:1\n\
+                       519929173\tEUR\t20110102\t92,50\t192,50\t20110102\t100,00\tSEPA\n";
+        assert_eq!(sums(between), ok("EUR", 10_000, 750));
+        let held = look(between).sums.statements.remove(0);
+        assert_eq!(held.head.account.as_deref(), Some("519929173"));
+        let balances = [held.opening, held.closing].map(|told| told.map(|found| found.minor));
+        assert_eq!((balances, held.ties), ([Some(10_000), Some(19_250)], Some(true)));
+        for (from, to) in
+            [("192,50", "192,51"), ("-7,50", "-7,51"), ("20110102\t92", "20110102\t91")]
+        {
+            assert_ne!(look(&between.replace(from, to)).state, State::Ok, "{from}");
+        }
+        let row = |mark: &str, amount: &str, end_to_end: &str| {
+            let head = format!("NL91ABNA0417164300,EUR,20130102,{mark},{amount},0987654321,SHOP");
+            format!("{head},20130101,ba,,X,,,,,,{end_to_end},,\n")
+        };
+        let marked = row("D", "12.50", "") + &row("C", "1100.00", "E1");
+        assert_eq!(sums(&marked), ok("EUR", 110_000, 1_250));
+        assert_eq!(look(&marked.replace(",D,", ",X,")).state, State::UnknownFormat);
+        assert_eq!(look(&marked.replace("12.50", "-12.50")).state, State::UnknownFormat);
     }
 }

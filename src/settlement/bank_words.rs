@@ -1230,6 +1230,13 @@ pub const BALANCE: &[&str] = &[
     "залишок на кінець періоду",
 ];
 
+/// What the account held before each row and after it, where both stand beside the amount.
+pub const BEFORE_AND_AFTER: &[(&str, &str)] = &[
+    ("beginsaldo", "eindsaldo"),
+    ("saldo voor mutatie", "saldo na mutatie"),
+    ("počáteční stav", "koncový stav"),
+];
+
 /// What the account held before the row.
 pub const HELD_BEFORE: &[&str] = &["saldo voor mutatie", "počáteční stav"];
 
@@ -4149,6 +4156,9 @@ const SPELLED_OUT: &str = r"(?xi) \bEnd-to-End-Ref\.:\s* (.+?)
       | \s+Ref\.\s
       | \s*$ )";
 
+/// The same between the slashes of a Dutch bank's codewords.
+const SLASHED: &str = r"(?x) ^/(?: .*/ )? EREF/ (.+?) (?: /[A-Z]{3,4}/ | /?\s*$ )";
+
 /// One bank's references begin with a word of its own, also where there is none.
 const CREDITOR: &str = r"(?is)^(?:ref=)?(.*)$";
 
@@ -4163,10 +4173,13 @@ pub fn tag_rules(at: usize, kind: TagKind) -> Vec<TagRule> {
         Regex::new(pattern).ok().map(|pattern| rule(kind, Some(pattern)))
     };
     let own = TagKind::EndToEndId;
-    let rules = match kind {
-        TagKind::Text => [within(own, EREF), within(own, SPELLED_OUT), Some(rule(kind, None))],
-        TagKind::CreditorReference => [within(kind, CREDITOR), None, None],
-        _whole => [Some(rule(kind, None)), None, None],
+    let rules: Vec<Option<TagRule>> = match kind {
+        TagKind::Text => {
+            let marks = [EREF, SPELLED_OUT, SLASHED].map(|pattern| within(own, pattern));
+            marks.into_iter().chain([Some(rule(kind, None))]).collect()
+        }
+        TagKind::CreditorReference => vec![within(kind, CREDITOR)],
+        _whole => vec![Some(rule(kind, None))],
     };
     rules.into_iter().flatten().collect()
 }

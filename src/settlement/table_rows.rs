@@ -465,6 +465,8 @@ struct Rows {
     asks: Vec<usize>,
     kind_texts: Vec<usize>,
     held_codes: Vec<usize>,
+    /// What the account held before each row, where its balance is what it held after.
+    held_before: Option<usize>,
     /// Columns of what was paid in another currency.
     originals: Vec<usize>,
     watch: Option<Watch>,
@@ -519,16 +521,28 @@ struct Rows {
     table: Table,
 }
 
+/// The columns of a file that nobody described whose names are such.
+fn named(table: &Table, layout: &Layout, is: fn(&str) -> bool) -> Vec<usize> {
+    let names = layout.names.iter().enumerate().filter(|_| table.recognised);
+    names.filter(|(_, name)| is(name.as_str())).map(|(at, _)| at).collect()
+}
+
+/// The column of what the account held before each row of a file that nobody described, where it
+/// names what it held after by that name's pair.
+fn held_before(table: &Table, layout: &Layout, balance: Option<usize>) -> Option<usize> {
+    let after = layout.names.get(balance.filter(|_| table.recognised)?)?;
+    let (before, _) = words::BEFORE_AND_AFTER.iter().find(|(_, own)| own == after)?;
+    layout.names.iter().position(|name| name == before)
+}
+
 impl Rows {
     fn new(table: Table, layout: Layout) -> Result<Self, Problem> {
-        let named = |is: fn(&str) -> bool| -> Vec<usize> {
-            let names = layout.names.iter().enumerate().filter(|_| table.recognised);
-            names.filter(|(_, name)| is(name.as_str())).map(|(at, _)| at).collect()
-        };
+        let named = |is| named(&table, &layout, is);
         let places = Places::new(&table, &layout)?;
         let watch = table.recognised.then(|| Watch::new(&layout, &places.statuses));
         let taken = named(words::is_fee).into_iter().filter(|at| !places.holds(*at)).collect();
         Ok(Self {
+            held_before: held_before(&table, &layout, places.balance),
             places,
             booked: table.booked.as_ref().map(|test| Test::of(&layout, test)).transpose()?,
             ignore: Test::all(&layout, &table.ignore)?,
@@ -1408,6 +1422,33 @@ impl Rows {
             chain.add_of(line, minor, balance, kind);
             chain.fee(balance.is_some(), has_fee);
             chain.day(day);
+        }
+    }
+
+    /// Holds the balance before and the one after, where a row says both, against its amount.
+    fn between(
+        &self,
+        row: &Row<'_>,
+        (minor, of): (i64, Currency),
+        after: Option<i64>,
+        out: &mut Out,
+    ) {
+        let before = self.held_before.map(|at| (at, row.get(at)));
+        let (Some((at, text)), Some(after)) = (before, after) else { return };
+        match self.read(row, &self.name(at), text, of) {
+            Ok(before) => out.push(Control {
+                line: row.line,
+                field: format!(
+                    "{}, by {} and the amount",
+                    self.places.balance.map_or_else(String::new, |at| self.name(at)),
+                    self.name(at)
+                ),
+                expected: i128::from(after),
+                found: Found::Is(i128::from(before).saturating_add(i128::from(minor))),
+                currency: Some(of),
+                severity: Severity::Error,
+            }),
+            Err(problem) => out.push(problem),
         }
     }
 
@@ -2397,6 +2438,7 @@ impl Report for Rows {
         let kind = self.kind(row, minor);
         let has_fee = self.has_fee(row, of);
         self.follow(row.line, (minor, kind, has_fee), known, booked_on);
+        self.between(row, (minor, of), known, out);
         self.note_excused(open);
         let is_proven = self.chain.as_ref().is_some_and(Chain::proves_last);
         let cut = cut.filter(|_| !(is_proven && matches!(last, Last::Money(_))));

@@ -2285,7 +2285,7 @@ fn references(text: &str, kind: TagKind) -> Vec<String> {
 }
 
 #[test]
-fn the_payer_s_reference_is_found_in_the_texts_of_german_banks() {
+fn the_payer_s_reference_is_found_in_the_texts_of_german_and_dutch_banks() {
     for (text, wanted) in [
         ("EREF+A-1 KREF+7 SVWZ+x", Some("A-1")),
         ("EREF+A-1KREF+7", Some("A-1")),
@@ -2296,6 +2296,10 @@ fn the_payer_s_reference_is_found_in_the_texts_of_german_banks() {
         ("End-to-End-Ref.: NICHT ANGEGEBEN CORE / Mandatsref.: 5", None),
         ("Rechnung 7 EREF: NOTPROVIDED", None),
         ("XEREF: A-1", None),
+        ("/TRTP/SEPA OVERBOEKING/IBAN/NL1/BIC/X/NAME/Y/REMI/F 1/EREF/A-1", Some("A-1")),
+        ("/EREF/A/B-1/REMI/x", Some("A/B-1")),
+        ("/TRTP/SEPA/REMI/x/EREF/NOTPROVIDED", None),
+        ("Rechnung /EREF/A-1", None),
     ] {
         let head = "Buchungstag;Verwendungszweck;Betrag;Währung";
         let text = format!("{head}\n02.01.2026;{text};-12,50;EUR\n");
