@@ -9,6 +9,9 @@
 //! day when the row's call may have been made it proves nothing. A later one is believed where the
 //! tables have no row of that day, either: a shop that was closed has nothing to list.
 //!
+//! A file that was written before its day was over cannot list what was attempted after that: it
+//! proves nothing of that day.
+//!
 //! What came for a day and is not whole may name the row, whatever else came for it: a day that
 //! several files tell of, and one that came again, prove something only where all are whole. So it
 //! is with what comes on days that the calendar calls closed, and with a series of which nothing
@@ -71,6 +74,9 @@ pub struct Came {
     pub name: String,
     /// When it came by that name.
     pub at: Instant,
+    /// When it was written, as its source says, or else came; what was attempted later it cannot
+    /// list.
+    pub written: Option<Instant>,
     /// What it says of attempts.
     pub worth: Worth,
     /// The period that it tells of itself, where it tells one.
@@ -108,6 +114,17 @@ impl Came {
         Some(format!("{name} tells days of {other}, and the `zone` of its source is {zone}"))
     }
 
+    /// Its name, where it was written before its day ended, and none came under it that was not.
+    fn before(&self, end: Instant, own: &[&Self]) -> Option<String> {
+        let is_early = |file: &Self| file.written.is_some_and(|at| at < end);
+        let is_right = |other: &&Self| {
+            let is_whole = other.worth == Worth::Whole && !other.is_empty;
+            is_whole && !is_early(other) && other.name == self.name && other.is_after(self)
+        };
+        let is_open = self.worth == Worth::Whole && is_early(self) && !own.iter().any(is_right);
+        is_open.then(|| self.name.clone())
+    }
+
     /// Whether it came after another.
     fn is_after(&self, other: &Self) -> bool {
         (self.at, self.number) > (other.at, other.number)
@@ -134,6 +151,8 @@ struct Day {
     name: String,
     /// The name that something came by which is not whole: its own, or a closed day's before it.
     in_doubt: Option<String>,
+    /// The name of what came of it before it was over.
+    early: Option<String>,
     /// What of it came with days of another zone, in words.
     elsewhere: Option<String>,
     is_here: bool,
@@ -275,6 +294,8 @@ struct Lacking<'f> {
     missing: BTreeSet<&'f str>,
     /// Those that came without a row.
     empty: BTreeSet<&'f str>,
+    /// Those that were written before their day was over.
+    early: BTreeSet<&'f str>,
     /// Those that came with days of another zone, in words.
     elsewhere: BTreeSet<&'f str>,
 }
@@ -286,6 +307,8 @@ impl<'f> Lacking<'f> {
         for day in wanted {
             if let Some(words) = &day.elsewhere {
                 self.elsewhere.insert(words);
+            } else if let Some(name) = day.early.as_deref().filter(|_| day.in_doubt.is_none()) {
+                self.early.insert(name);
             } else if !day.is_here {
                 self.missing.insert(day.in_doubt.as_deref().unwrap_or(&day.name));
             }
@@ -296,19 +319,25 @@ impl<'f> Lacking<'f> {
     }
 
     fn is_any(&self) -> bool {
-        !(self.missing.is_empty() && self.empty.is_empty() && self.elsewhere.is_empty())
+        !(self.missing.is_empty() && self.are_all_whole())
+    }
+
+    /// Nothing came that proves nothing for another reason than that it is not whole.
+    fn are_all_whole(&self) -> bool {
+        self.empty.is_empty() && self.early.is_empty() && self.elsewhere.is_empty()
     }
 
     fn words(&self) -> String {
-        let others = self.empty.is_empty() && self.elsewhere.is_empty();
-        let missing = (others || !self.missing.is_empty())
+        let missing = (self.are_all_whole() || !self.missing.is_empty())
             .then(|| format!("{} did not come whole yet", named(&self.missing)));
         let empty = (!self.empty.is_empty()).then(|| {
             let why = "which proves nothing of a day on which rows were made or sent";
             format!("{} came without a row, {why}", named(&self.empty))
         });
+        let early = (!self.early.is_empty())
+            .then(|| format!("{} was written before the day was over", named(&self.early)));
         let elsewhere = (!self.elsewhere.is_empty()).then(|| named(&self.elsewhere));
-        [missing, empty, elsewhere].into_iter().flatten().collect::<Vec<_>>().join("; ")
+        [missing, empty, early, elsewhere].into_iter().flatten().collect::<Vec<_>>().join("; ")
     }
 }
 
@@ -356,7 +385,7 @@ fn days(
     let open_all_the_same = weekdays_besides(expected, came, (first, last));
     let words = words_of(expected, came, (first, last));
     let mut days: Vec<Day> = Vec::new();
-    let (mut doubt, mut elsewhere): (Option<String>, Option<String>) = (None, None);
+    let [mut doubt, mut early, mut elsewhere]: [Option<String>; 3] = [None, None, None];
     let mut since: Option<NaiveDate> = None;
     for day in first.iter_days().take_while(|day| *day <= last) {
         let next = day.checked_add_days(Days::new(1));
@@ -372,6 +401,7 @@ fn days(
         if own.iter().any(|file| is_in_doubt(file, &own)) {
             doubt = doubt.or_else(|| Some(name.clone()));
         }
+        early = early.or_else(|| own.iter().find_map(|file| file.before(end, &own)));
         elsewhere = elsewhere.or_else(|| own.iter().find_map(|file| file.elsewhere(expected, day)));
         if !is_open {
             since = since.or(Some(day));
@@ -387,14 +417,16 @@ fn days(
         let from = days.last().map_or(start, |before| before.to);
         let told_from = told_from(expected, &whole).map_or(from, |told| told.min(start));
         let is_due = expected.due(day).is_some_and(|due| due <= now);
-        let elsewhere = elsewhere.take();
-        let is_here = !whole.is_empty() && in_doubt.is_none() && elsewhere.is_none();
+        let (early, elsewhere) = (early.take(), elsewhere.take());
+        let is_proof = in_doubt.is_none() && early.is_none() && elsewhere.is_none();
+        let is_here = !whole.is_empty() && is_proof;
         if is_here && told_from > from {
             days.push(Day {
                 from,
                 to: told_from,
                 name: name.clone(),
                 in_doubt: begun.map(|first| format!("a file that tells of {first}")),
+                early: None,
                 elsewhere: None,
                 is_here: false,
                 is_empty: false,
@@ -409,6 +441,7 @@ fn days(
             to: end,
             name,
             in_doubt,
+            early,
             elsewhere,
             is_here,
             is_empty,
@@ -580,6 +613,7 @@ mod tests {
             number: 1,
             name,
             at,
+            written: None,
             worth,
             period: None,
             is_empty: false,
@@ -855,6 +889,27 @@ mod tests {
         // A part without a row may be what was left of one.
         files.push(Came { is_empty: true, ..one_came("acc_20261118_b.csv", Worth::Whole) });
         assert!(of(&files).is_some_and(|lacks| lacks.contains("came without a row")));
+    }
+
+    #[test]
+    fn a_file_that_was_written_before_its_day_ended_says_nothing_of_it() {
+        let expected = [daily("acc_%Y%m%d*.csv", Calendar::weekdays())];
+        let of = |files: &[Came]| {
+            let files = laid_out(&expected, files, ATTEMPT, ATTEMPT);
+            told(&files, ATTEMPT, "2026-11-18T10:15:00Z").1
+        };
+        let mut files = came(&["20261117", "20261118", "20261119"]);
+        files[1].written = Some(at("2026-11-18T22:59:59Z"));
+        let lacks = "acc_20261118.csv was written before the day was over";
+        assert_eq!(of(&files).as_deref(), Some(lacks));
+        // One beside it under another name may be the rest, or another part.
+        let rest = one_came("acc_20261118_b.csv", Worth::Whole);
+        let written = Some(at("2026-11-18T23:00:00Z"));
+        files.push(Came { number: 7, written, ..rest });
+        assert_eq!(of(&files).as_deref(), Some(lacks));
+        let again = one_came("acc_20261118.csv", Worth::Whole);
+        files.push(Came { number: 8, written, ..again });
+        assert_eq!(of(&files), None);
     }
 
     #[test]

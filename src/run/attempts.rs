@@ -323,6 +323,7 @@ fn came(file: &AttemptFile) -> Came {
         number: file.id,
         name: file.name.clone(),
         at: file.named_at,
+        written: Some(file.written_at),
         worth: file.worth,
         period,
         is_empty: file.is_empty,

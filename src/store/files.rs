@@ -937,6 +937,8 @@ pub struct AttemptFile {
     pub worth: Worth,
     /// When it came by that name last.
     pub named_at: Instant,
+    /// When it was last changed by that name, as its source says; else when it came.
+    pub written_at: Instant,
     /// The format's word.
     pub format: String,
     /// The words by which its rows name the zone of their days.
@@ -1083,7 +1085,8 @@ pub(in crate::store) const ATTEMPT_FILES: &str = "select f.id, n.name, min(s.fro
      and not coalesce(s.ties, true) then 1 else 0 end) = 1 then 'doubtful' \
      when max(case when s.covers_attempts then 1 else 0 end) = 1 then 'aside' \
      else 'other' end, max(n.first_seen_at), f.format, f.zones, \
-     cast(case when f.lines > 0 then 1 else 0 end as bigint) \
+     cast(case when f.lines > 0 then 1 else 0 end as bigint), \
+     coalesce(max(n.modified_at), max(n.first_seen_at)) \
      from tieout_files f join tieout_file_names n on n.file_id = f.id \
      left join tieout_statements s on s.file_id = f.id \
      where f.account = $1 group by f.id, n.name, f.received_at, f.format, f.zones, f.lines \

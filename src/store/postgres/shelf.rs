@@ -135,6 +135,7 @@ pub(super) async fn attempt_files(
             is_empty: cells.big(5)? == 0,
             worth: cells.word(6, Worth::parse)?,
             named_at: cells.at(7)?,
+            written_at: cells.at(11)?,
             format: cells.text(8)?,
             zones: zones_of(&cells.text(9)?),
             has_lines: cells.big(10)? == 1,

@@ -120,6 +120,7 @@ pub(super) async fn attempt_files(
             is_empty: cells.int(5)? == 0,
             worth: cells.word(6, Worth::parse)?,
             named_at: cells.at(7)?,
+            written_at: cells.at(11)?,
             format: cells.text(8)?,
             zones: zones_of(&cells.text(9)?),
             has_lines: cells.int(10)? == 1,

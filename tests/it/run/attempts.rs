@@ -31,6 +31,7 @@ on_both_databases!(
     a_day_is_that_of_any_of_several_zones,
     an_attempt_of_the_senders_own_day_is_the_second_one,
     a_day_without_a_payment_ties_out,
+    a_file_that_was_written_before_its_day_was_over_proves_nothing,
 );
 
 /// The rows were sent so many days ago.
@@ -193,6 +194,34 @@ async fn a_closed_set_of_files_proves_absence(engine: Engine) {
     is(&now, "2", "wait psp_pending", "");
     assert_eq!(shop.status(1).await, "retry");
     assert_eq!(shop.status(2).await, "processing");
+    shop.check(false).await;
+}
+
+/// A PSP that leaves the day's list at noon and again at night: of what was sent in between the first
+/// one says nothing. The same bytes at night say that nothing was added.
+async fn a_file_that_was_written_before_its_day_was_over_proves_nothing(engine: Engine) {
+    let shop = shop_with_files(engine).await;
+    shop.insert(&(101..=130).map(paid).collect::<Vec<_>>()).await;
+    shop.insert(&[stuck(1)]).await;
+    let at = |ago: u64, hour: u32| day(ago).and_hms_opt(hour, 0, 0).unwrap().and_utc();
+    let touch = |written: chrono::DateTime<chrono::Utc>| {
+        let file = std::fs::File::options().write(true).open(shop.folder().join(name(AGO)));
+        file.unwrap().set_modified(written.into()).unwrap();
+    };
+    let path = shop.folder().join(name(AGO));
+    let ingest = ["ingest", path.to_str().unwrap(), "--account", "bank"];
+    bring(&shop, AGO + 1, &known(AGO + 1)).await;
+    std::fs::write(&path, received(AGO, &known(AGO))).unwrap();
+    touch(at(AGO, 14));
+    shop.tieout(&ingest).await.ended(0);
+    bring(&shop, AGO - 1, &known(AGO - 1)).await;
+    bring_later(&shop).await;
+    let says = format!("{} was written before the day was over", name(AGO));
+    is(&decided(&shop).await, "1", "wait absence_unproven", &says);
+    touch(at(AGO - 1, 0));
+    shop.tieout(&ingest).await.ended(0);
+    shop.due_now().await;
+    is(&decided(&shop).await, "1", "retryable absent", "in no file of bank");
     shop.check(false).await;
 }
 
