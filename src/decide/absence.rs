@@ -186,6 +186,12 @@ pub fn mapped_last_attempt(row: &Transaction) -> Instant {
     row.attempted_at.map_or(row.created_at, |at| at.max(row.created_at))
 }
 
+/// From when on files may list an attempt for the row: it may say that it was sent before it was
+/// made, as one that was copied in, and clocks differ.
+pub fn first_attempt(row: &Transaction) -> Instant {
+    earlier(row.attempted_at.map_or(row.created_at, |at| at.min(row.created_at)), SKEW_MAX)
+}
+
 /// The last attempt that may have made an object. Without an `attempted` column a row that was
 /// handed back tells nothing of its later sends: any of them came before the row was seen as it
 /// is now, or when its hand-back was taken.
@@ -289,7 +295,7 @@ fn wide_enough(
 ) -> Result<(), Unproven> {
     let (from, to) = needed_window(row, history, policy);
     if search.route == Route::File {
-        return days_enough(search, row.created_at, to);
+        return days_enough(search, first_attempt(row), to);
     }
     let reach = policy.psp.route(search.route).and_then(|facts| facts.reach);
     if reach.is_some_and(|reach| from < earlier(search.asked_at, reach)) {

@@ -20,7 +20,7 @@
 //! Where a name has a wildcard, and one word stands there on several days (a merchant account's),
 //! the files of that word are a series of their own: those of another account say nothing of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{Datelike, Days, NaiveDate, Weekday};
 
@@ -104,6 +104,17 @@ impl Came {
         let word = between(&self.name).or_else(|| between(archive))?;
         let has_word = word.split(|c: char| !c.is_alphabetic()).any(|part| part.len() > 1);
         has_word.then_some(word)
+    }
+
+    /// What stands for the one wildcard of a name, where that numbers the parts of a day: a letter
+    /// or one or two figures.
+    fn part_for<'a>(&'a self, name: &str) -> Option<&'a str> {
+        let (before, behind) = name.split_once('*').filter(|(_, behind)| !behind.contains('*'))?;
+        let part = self.name.strip_prefix(before)?.strip_suffix(behind)?;
+        let own = part.trim_matches(['_', '-', '.']);
+        let is_number = own.len() <= 2 && own.bytes().all(|byte| byte.is_ascii_digit());
+        let is_letter = own.len() == 1 && own.bytes().all(|byte| byte.is_ascii_alphabetic());
+        (!own.is_empty() && (is_number || is_letter)).then_some(part)
     }
 
     /// What its rows say of the zone of their days, where that is another one than a series is
@@ -384,6 +395,7 @@ fn days(
 ) -> Vec<Day> {
     let open_all_the_same = weekdays_besides(expected, came, (first, last));
     let words = words_of(expected, came, (first, last));
+    let parts = parts_of(expected, came, (first, last));
     let mut days: Vec<Day> = Vec::new();
     let [mut doubt, mut early, mut elsewhere]: [Option<String>; 3] = [None, None, None];
     let mut since: Option<NaiveDate> = None;
@@ -411,11 +423,12 @@ fn days(
         let is_empty = whole.iter().any(|file| file.is_empty && !has_rows_again(file, &whole));
         let is_of = |word: &&String| whole.iter().any(|file| file.word_for(&name) == Some(word));
         let other = words.iter().find(|word| !whole.is_empty() && !is_of(word));
+        let other = other.map(String::as_str).or_else(|| lacking_part(&parts, day));
         let in_doubt = doubt.take().or_else(|| other.map(|word| name.replacen('*', word, 1)));
         // Days before it that are no business days are told of in its file, from the first on that
         // it has a row of.
         let from = days.last().map_or(start, |before| before.to);
-        let told_from = told_from(expected, &whole).map_or(from, |told| told.min(start));
+        let told_from = told_from(expected, &name, &whole).map_or(start, |told| told.min(start));
         let is_due = expected.due(day).is_some_and(|due| due <= now);
         let (early, elsewhere) = (early.take(), elsewhere.take());
         let is_proof = in_doubt.is_none() && early.is_none() && elsewhere.is_none();
@@ -452,11 +465,17 @@ fn days(
     days
 }
 
-/// From when on the files of a business day tell of what was before it; none: they do not say.
-fn told_from(expected: &Expected, whole: &[&Came]) -> Option<Instant> {
-    let begins = whole.iter().map(|file| file.period.map(|(from, _)| from));
-    let first = begins.min().flatten()?;
-    expected.midnight(first)
+/// From when on the files of a business day tell of what was before it: all of those whose name has
+/// one word must, each by the first day that one of them has a row of. None: they do not say.
+fn told_from(expected: &Expected, name: &str, whole: &[&Came]) -> Option<Instant> {
+    let mut by_word: BTreeMap<Option<&str>, Option<NaiveDate>> = BTreeMap::new();
+    for file in whole {
+        let first = by_word.entry(file.word_for(name)).or_default();
+        let own = file.period.map(|(from, _)| from);
+        *first = first.iter().copied().chain(own).min();
+    }
+    let firsts: Option<Vec<NaiveDate>> = by_word.into_values().collect();
+    expected.midnight(firsts?.into_iter().max()?)
 }
 
 /// The words that stand for a name's wildcard on several days, from some weeks before.
@@ -481,6 +500,41 @@ fn words_of(
         }
     }
     again
+}
+
+/// The numbered parts of each day that has any, from some weeks before.
+fn parts_of<'a>(
+    expected: &Expected,
+    came: &[&'a Came],
+    (first, last): (NaiveDate, NaiveDate),
+) -> BTreeMap<NaiveDate, BTreeSet<&'a str>> {
+    let mut parts: BTreeMap<NaiveDate, BTreeSet<&str>> = BTreeMap::new();
+    if !expected.name.contains('*') {
+        return parts;
+    }
+    let before = first.checked_sub_days(Days::new(7 * WEEKS_BEFORE)).unwrap_or(NaiveDate::MIN);
+    for day in before.iter_days().take_while(|day| *day <= last) {
+        let Some(name) = expected.name_for(day) else { continue };
+        let own = of_day(came, &name, (closed_before(expected, day), day));
+        let own: BTreeSet<&str> = own.iter().filter_map(|file| file.part_for(&name)).collect();
+        if !own.is_empty() {
+            parts.insert(day, own);
+        }
+    }
+    parts
+}
+
+/// A part that a day has not, and each of several others has. Where their number changes from day
+/// to day, nothing shows that one lacks.
+fn lacking_part<'p>(
+    parts: &BTreeMap<NaiveDate, BTreeSet<&'p str>>,
+    day: NaiveDate,
+) -> Option<&'p str> {
+    let own = parts.get(&day)?;
+    let others = || parts.iter().filter(|(other, _)| **other != day).map(|(_, parts)| parts);
+    let is_everywhere = |part: &&str| others().all(|other| other.contains(part));
+    let is_lacking = |part: &&&str| !own.contains(**part) && is_everywhere(part);
+    others().nth(1)?.iter().find(is_lacking).copied()
 }
 
 /// The first day that something came for, from some weeks before those that it is laid out over.
@@ -779,8 +833,10 @@ mod tests {
         let of = |days: &[&str]| laid_out(&expected, &came(days), saturday, saturday);
         let lacks = told(&of(&["20261119", "20261120"]), saturday, "2026-11-22T10:00:00Z").1;
         assert_eq!(lacks.as_deref(), Some("acc_20261123.csv did not come whole yet"));
-        let whole = of(&["20261120", "20261123"]);
-        assert_eq!(told(&whole, saturday, "2026-11-22T10:00:00Z").1, None);
+        let silent = of(&["20261120", "20261123"]);
+        let missing = "a file that tells of 2026-11-21 did not come whole yet";
+        let lacks = told(&silent, saturday, "2026-11-22T10:00:00Z").1;
+        assert_eq!(lacks.as_deref(), Some(missing), "it has no row that tells of it");
         // Also where it lists the week-end's attempts alone; one that begins later says nothing of
         // Saturday, and one that lists Friday's is not its.
         let lacks = |day: &str| {
@@ -792,7 +848,6 @@ mod tests {
         };
         assert_eq!(lacks("2026-11-21"), None);
         for day in ["2026-11-22", "2026-11-23"] {
-            let missing = "a file that tells of 2026-11-21 did not come whole yet";
             assert_eq!(lacks(day).as_deref(), Some(missing), "{day}");
         }
         for day in ["2026-11-20", "2026-11-24"] {
@@ -808,7 +863,9 @@ mod tests {
         for day in ["03", "04", "05", "06"] {
             let (from, to) =
                 (format!("2026-04-{day}T10:00:00Z"), format!("2026-04-{day}T11:00:00Z"));
-            let whole = laid_out(&expected, &came(&["20260402", "20260407"]), &from, &from);
+            let mut files = came(&["20260402", "20260407"]);
+            files[1].period = NaiveDate::from_ymd_opt(2026, 4, 3).map(|first| (first, first));
+            let whole = laid_out(&expected, &files, &from, &from);
             assert_eq!(told(&whole, &from, &to).1, None, "{day}");
             let without = laid_out(&expected, &came(&["20260402"]), &from, &from);
             let lacks = told(&without, &from, &to).1;
@@ -892,6 +949,53 @@ mod tests {
     }
 
     #[test]
+    fn each_word_s_file_must_tell_of_the_weekend() {
+        let expected = [daily("acc_%Y%m%d*.csv", Calendar::weekdays())];
+        let day = |text: &str| text.parse::<NaiveDate>().unwrap();
+        let (saturday, monday) = (day("2026-11-21"), day("2026-11-23"));
+        let of = |second: &str, of_second: Option<(NaiveDate, NaiveDate)>| {
+            let mut files = came(&["20261119_EU", "20261120_EU", "20261123_EU"]);
+            let more = ["20261119", "20261120", "20261123"].map(|day| format!("{day}{second}"));
+            files.extend(came(&more.each_ref().map(String::as_str)));
+            files[2].period = Some((saturday, monday));
+            files[5].period = of_second;
+            let asked = "2026-11-21T10:00:00Z";
+            let files = laid_out(&expected, &files, asked, "2026-11-23T23:00:00Z");
+            told(&files, asked, "2026-11-21T10:15:00Z").1
+        };
+        let missing = "a file that tells of 2026-11-21 did not come whole yet";
+        assert_eq!(of("_US", Some((saturday, monday))), None);
+        for own in [Some((monday, monday)), None] {
+            assert_eq!(of("_US", own).as_deref(), Some(missing), "{own:?}");
+        }
+    }
+
+    #[test]
+    fn a_part_that_each_other_day_has_is_lacking() {
+        let expected = [daily("acc_%Y%m%d*.csv", Calendar::weekdays())];
+        let of = |parts: &[&str]| {
+            let files: Vec<Came> = parts
+                .iter()
+                .map(|part| one_came(&format!("acc_202611{part}.csv"), Worth::Whole))
+                .collect();
+            let files = laid_out(&expected, &files, ATTEMPT, ATTEMPT);
+            told(&files, ATTEMPT, "2026-11-18T10:15:00Z").1
+        };
+        for (a, b) in [("_1", "_2"), ("-01", "-02"), ("a", "b")] {
+            let all = ["17", "18", "19"].map(|day| [format!("{day}{a}"), format!("{day}{b}")]);
+            let all: Vec<&str> = all.as_flattened().iter().map(String::as_str).collect();
+            assert_eq!(of(&all), None);
+            let lacks = [&all[..3], &all[4..]].concat();
+            let wanted = format!("acc_20261118{b}.csv did not come whole yet");
+            assert_eq!(of(&lacks), Some(wanted));
+            // Another day has one part, too: nothing shows that there are always two.
+            let fewer = [&all[..3], &all[4..5]].concat();
+            assert_eq!(of(&fewer), None);
+        }
+        assert_eq!(of(&["17_0930", "17_1730", "18_0930", "19_0930", "19_1730"]), None);
+    }
+
+    #[test]
     fn a_file_that_was_written_before_its_day_ended_says_nothing_of_it() {
         let expected = [daily("acc_%Y%m%d*.csv", Calendar::weekdays())];
         let of = |files: &[Came]| {
@@ -964,6 +1068,7 @@ mod tests {
             told(&files, saturday, "2026-11-21T10:15:00Z").1
         };
         let mut files = came(&["20261119", "20261120", "20261123", "20261124"]);
+        files[2].period = Some((at(saturday).date_naive(), at(now).date_naive()));
         assert_eq!(of(&files), None, "Monday's tells of it");
         // Something came for it, and is not whole.
         let own = "acc_20261121.csv did not come whole yet";

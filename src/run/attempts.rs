@@ -108,6 +108,10 @@ impl Attempts<'_> {
         for file in in_days(&stored, from, to) {
             self.read(file, &mut |line| day.take(line)).await?;
         }
+        // What was sent then may be listed late, under a tag that is nearly the row's.
+        for file in later_than(&stored, to) {
+            self.read(file.id, &mut |line| day.note_near(line)).await?;
+        }
         let mut known = self.known(day.tags_in_question()).await?;
         self.know_others(day.tags_in_question(), &mut known).await?;
         for (place, (found, row)) in found.iter_mut().zip(rows).enumerate() {
@@ -251,13 +255,7 @@ impl Attempts<'_> {
         let newest = alike.map(|one| one.last_attempt).max();
         let is_enough = |witness: &Witness| newest.is_none_or(|at| witness.created_at > at);
         let mut best = self.newest_known(&day.tagged, kind).await?;
-        let mut later: Vec<&AttemptFile> = stored
-            .iter()
-            .filter(|file| file.from.is_some_and(|from| from > after_days(to)))
-            .collect();
-        later.sort_by_key(|file| (file.from, file.id));
-        later.dedup_by_key(|file| file.id);
-        for file in later {
+        for file in later_than(stored, to) {
             if best.as_ref().is_some_and(is_enough) {
                 break;
             }
@@ -360,6 +358,15 @@ fn in_days(stored: &[AttemptFile], from: Instant, to: Instant) -> Vec<i64> {
     let mut files: Vec<i64> = stored.iter().filter(is_of_them).map(|file| file.id).collect();
     files.dedup();
     files
+}
+
+/// The files of the days after those.
+fn later_than(stored: &[AttemptFile], to: Instant) -> Vec<&AttemptFile> {
+    let is_later = |file: &&AttemptFile| file.from.is_some_and(|from| from > after_days(to));
+    let mut later: Vec<&AttemptFile> = stored.iter().filter(is_later).collect();
+    later.sort_by_key(|file| (file.from, file.id));
+    later.dedup_by_key(|file| file.id);
+    later
 }
 
 impl NotNamed {
@@ -465,16 +472,8 @@ impl<'a> Reading<'a> {
 
     fn take(&mut self, line: &StoredLine) {
         self.listed = self.listed.saturating_add(1);
+        self.note_near(line);
         let reference = reference_of(line);
-        let refs = line.refs.iter().map(|tag| &tag.text);
-        let texts = line.tag.iter().chain(&line.further).chain(refs);
-        for text in texts.collect::<HashSet<_>>() {
-            for place in self.tags.near(text) {
-                let place = usize::try_from(place).unwrap_or(usize::MAX);
-                let (reference, tag) = (reference.clone(), text.clone());
-                self.near.push(NearLine { row: place, reference, tag, money: moved(line) });
-            }
-        }
         // What a PSP takes, pays out or corrects for itself is nobody's payment.
         if matches!(line.kind, LineKind::Fee | LineKind::Payout | LineKind::Adjustment) {
             return;
@@ -505,6 +504,19 @@ impl<'a> Reading<'a> {
             disputed: false,
             created_at: told.at,
         });
+    }
+
+    /// Of which rows a line has nearly the tag.
+    fn note_near(&mut self, line: &StoredLine) {
+        let refs = line.refs.iter().map(|tag| &tag.text);
+        let texts = line.tag.iter().chain(&line.further).chain(refs);
+        for text in texts.collect::<HashSet<_>>() {
+            for place in self.tags.near(text) {
+                let place = usize::try_from(place).unwrap_or(usize::MAX);
+                let (reference, tag) = (reference_of(line), text.clone());
+                self.near.push(NearLine { row: place, reference, tag, money: moved(line) });
+            }
+        }
     }
 
     /// Tags of which it matters whether they are rows'.

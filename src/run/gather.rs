@@ -553,7 +553,7 @@ impl Gather<'_> {
         let Claimed { row, history, .. } = claimed;
         let (_, to) = absence::needed_window(row, history, self.policy(row));
         let last_attempt = last_attempt(claimed);
-        Unnamed { row, from: row.created_at, to, last_attempt }
+        Unnamed { row, from: absence::first_attempt(row), to, last_attempt }
     }
 
     async fn siblings(

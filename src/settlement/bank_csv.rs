@@ -2746,6 +2746,24 @@ mod tests {
     }
 
     #[test]
+    fn an_oldest_row_without_a_sign_may_have_gone_the_other_way() {
+        let head = "Date,Description,Amount,Balance,Currency\n";
+        let up = "2026-11-21,b,60.00,960.00,EUR\n2026-11-22,c,10.00,970.00,EUR\n";
+        let down = "2026-11-21,b,60.00,1040.00,EUR\n2026-11-22,c,10.00,1030.00,EUR\n";
+        let first = |balance: &str| format!("2026-11-20,a,100.00,{balance},EUR\n");
+        for (held, others) in [("900.00", up), ("1100.00", down)] {
+            let found = look(&format!("{head}{}{others}", first(held)));
+            assert_eq!(found.state, State::Quarantined, "{held}");
+        }
+        let new = format!("{head}{}2026-11-21,b,60.00,160.00,EUR\n", first("100.00"));
+        assert_eq!(sums(&new), ok("EUR", 16_000, 0));
+        let told = format!("Opening balance,1000.00\n{head}{}{down}", first("1100.00"));
+        assert_eq!(sums(&told).0, State::Quarantined, "it went in, and the others out");
+        let signed = format!("{head}{}{up}", first("900.00").replace("100.00", "-100.00"));
+        assert_eq!(sums(&signed), ok("EUR", 7_000, 10_000));
+    }
+
+    #[test]
     fn banks_whose_rows_say_what_the_account_held_or_a_mark_need_no_header_row() {
         let no_moment = "18.09.2017;\"a\";18.09.2017;-33,87;EUR;;\n\
                          20.09.2017;\"b\";20.09.2017;24,00;EUR;;\n";

@@ -152,6 +152,14 @@ const KNOWN: &[(&str, &[&str])] = &[
         &["Date;Counter Party;Reference;Type;Amount (GBP);Balance (GBP);Spending Category;Notes"],
     ),
     (
+        "Volksbanken and Raiffeisenbanken",
+        &["Bezeichnung Auftragskonto;IBAN Auftragskonto;BIC Auftragskonto;\
+             Bankname Auftragskonto;Buchungstag;Valutadatum;Name Zahlungsbeteiligter;\
+             IBAN Zahlungsbeteiligter;BIC (SWIFT-Code) Zahlungsbeteiligter;Buchungstext;\
+             Verwendungszweck;Betrag;Waehrung;Saldo nach Buchung;Bemerkung;\
+             Gekennzeichneter Umsatz;Glaeubiger ID;Mandatsreferenz"],
+    ),
+    (
         "Wise",
         &[
             "TransferWise ID;Date;Amount;Currency;Description;Payment Reference;Running Balance;\

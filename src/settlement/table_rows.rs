@@ -11,8 +11,8 @@ use chrono::NaiveDate;
 
 use crate::model::money::Currency;
 use crate::model::settlement::{
-    Balance, Control, EntryStatus, Finality, Found, Line, Measure, Problem, Severity, StatementEnd,
-    TagKind, Tie,
+    Balance, Control, EntryStatus, Finality, Found, Line, LineKind, Measure, Problem, Severity,
+    StatementEnd, TagKind, Tie,
 };
 use crate::settlement::Parse;
 use crate::settlement::amount::{Refused, minor};
@@ -534,6 +534,9 @@ fn held_before(table: &Table, layout: &Layout, balance: Option<usize>) -> Option
     let (before, _) = words::BEFORE_AND_AFTER.iter().find(|(_, own)| own == after)?;
     layout.names.iter().position(|name| name == before)
 }
+
+/// Instead of the hash of a kind, of a row that has none.
+const NO_KIND: u64 = 0;
 
 impl Rows {
     fn new(table: Table, layout: Layout) -> Result<Self, Problem> {
@@ -1477,16 +1480,20 @@ impl Rows {
         all.iter().all(|(held, _)| *held == 0) && all.iter().any(|(_, open)| *open > 0)
     }
 
-    /// Of which kind a row is; none where that tells which way its money went, and where it has
-    /// none: amounts then have the signs of whoever holds the account, as nearly every bank's.
+    /// Of which kind a row is; none where that tells which way its money went.
     fn kind(&mut self, row: &Row<'_>, minor: i64) -> Option<u64> {
         // Only a file without any sign is asked for it.
         if self.has_sign || !self.table.recognised {
             return None;
         }
-        let is_told = self.way(row).is_some_and(|(_, is_out)| is_out == (minor < 0));
-        if is_told || self.ways.iter().all(|at| row.get(*at).is_empty()) {
+        let mut words = (0..row.width()).filter_map(|at| words::is_debit(row.get(at)));
+        let is_told = self.way(row).is_some_and(|(_, is_out)| is_out == (minor < 0))
+            || words.any(|is_out| is_out == (minor < 0));
+        if is_told {
             return None;
+        }
+        if self.ways.iter().all(|at| row.get(*at).is_empty()) {
+            return Some(NO_KIND);
         }
         let mut hasher = DefaultHasher::new();
         self.ways.iter().for_each(|at| row.get(*at).hash(&mut hasher));
@@ -1513,8 +1520,10 @@ impl Rows {
 
     /// A row whose amount has no sign in a file where none has, which no balance proves, and none
     /// of a row of its kind either: by kinds some tell which way money went, and by nothing else.
+    /// Without kinds the others' balances may say just what they would if all went that way.
     fn unsigned(&self) -> Option<u64> {
-        let is_open = self.table.recognised && !self.has_sign && !self.own_signs;
+        let is_said = self.has_sign || self.own_signs || self.held_before.is_some();
+        let is_open = self.table.recognised && !is_said;
         if !is_open || !matches!(self.places.amount, AmountAt::Signed(_)) {
             return None;
         }
@@ -1523,7 +1532,7 @@ impl Rows {
         let alone: Vec<OfKind> = followed.chain(self.unsigned).collect();
         let is_unproven = |(_, kind): &&OfKind| {
             let own = alone.iter().filter(|(_, other)| other == kind).count();
-            self.kinds_seen.get(kind).is_none_or(|seen| *seen <= own)
+            *kind == NO_KIND || self.kinds_seen.get(kind).is_none_or(|seen| *seen <= own)
         };
         alone.iter().filter(is_unproven).map(|(line, _)| *line).min()
     }
@@ -2424,6 +2433,9 @@ impl Report for Rows {
         self.grouped(row, minor, of)?;
         let (mut entry, mut line) = out.entry(row, minor, of);
         self.fill(row, (minor, of), &mut line)?;
+        if self.table.covers_attempts && status != EntryStatus::Booked {
+            line.kind = LineKind::Attempt;
+        }
         entry.booked_on = booked_on;
         entry.value_on = value_on;
         entry.type_code = some(row.maybe(self.places.kind));

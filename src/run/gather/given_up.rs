@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use chrono::TimeDelta;
 
-use crate::decide::absence::{SKEW_MAX, mapped_last_attempt};
+use crate::decide::absence::{SKEW_MAX, first_attempt, mapped_last_attempt};
 use crate::decide::decision::{Verdict, Want};
 use crate::decide::given_up::{Told, told};
 use crate::model::evidence::{Answer, Cause, Evidence};
@@ -162,7 +162,7 @@ impl Gather<'_> {
             .collect();
         let unnamed = places.iter().filter_map(|place| rows.get(*place)).map(|row| Unnamed {
             row,
-            from: row.created_at,
+            from: first_attempt(row),
             to: self.over_at(row),
             last_attempt: mapped_last_attempt(row),
         });
@@ -181,7 +181,7 @@ impl Gather<'_> {
         if self.account.api().is_some() {
             return Ok(vec![None; rows.len()]);
         }
-        let span = |row: &Transaction| (row.kind, row.created_at, self.over_at(row));
+        let span = |row: &Transaction| (row.kind, first_attempt(row), self.over_at(row));
         let spans: Vec<(Kind, Instant, Instant)> = rows.iter().map(span).collect();
         self.attempts().lacking(&spans, self.clock.now()).await
     }

@@ -32,6 +32,9 @@ on_both_databases!(
     an_attempt_of_the_senders_own_day_is_the_second_one,
     a_day_without_a_payment_ties_out,
     a_file_that_was_written_before_its_day_was_over_proves_nothing,
+    a_row_that_was_sent_before_it_was_made_needs_the_file_of_that_day,
+    nearly_its_tag_stops_the_proof_on_any_later_day,
+    a_pending_row_of_a_described_list_ends_a_hand_back,
 );
 
 /// The rows were sent so many days ago.
@@ -197,8 +200,8 @@ async fn a_closed_set_of_files_proves_absence(engine: Engine) {
     shop.check(false).await;
 }
 
-/// A PSP that leaves the day's list at noon and again at night: of what was sent in between the first
-/// one says nothing. The same bytes at night say that nothing was added.
+/// A PSP that leaves the day's list at noon and again at night: of what was sent in between the
+/// first one says nothing. The same bytes at night say that nothing was added.
 async fn a_file_that_was_written_before_its_day_was_over_proves_nothing(engine: Engine) {
     let shop = shop_with_files(engine).await;
     shop.insert(&(101..=130).map(paid).collect::<Vec<_>>()).await;
@@ -222,6 +225,87 @@ async fn a_file_that_was_written_before_its_day_was_over_proves_nothing(engine: 
     shop.tieout(&ingest).await.ended(0);
     shop.due_now().await;
     is(&decided(&shop).await, "1", "retryable absent", "in no file of bank");
+    shop.check(false).await;
+}
+
+/// A row that was copied in says that it was sent before it was made. Where it was made just after
+/// midnight, another clock may have listed it on the day before.
+async fn a_row_that_was_sent_before_it_was_made_needs_the_file_of_that_day(engine: Engine) {
+    let shop = shop_with_files(engine).await;
+    shop.insert(&(101..=130).map(paid).collect::<Vec<_>>()).await;
+    let ago = |days: u64, minutes: i64| {
+        let at = day(days).and_hms_opt(0, 0, 0).unwrap().and_utc().timestamp() + minutes * 60;
+        chrono::Utc::now().timestamp() - at
+    };
+    let row = |id, made: i64, sent: i64| Payment { age: made, attempted: Some(sent), ..stuck(id) };
+    let (noon, next) = (ago(AGO + 1, 720), ago(AGO, 720));
+    shop.insert(&[row(1, next, noon), row(2, ago(AGO, 1), ago(AGO, 1))]).await;
+    shop.insert(&[row(3, ago(AGO, 5), ago(AGO, 5))]).await;
+    bring(&shop, AGO, &known(AGO)).await;
+    bring(&shop, AGO - 1, &known(AGO - 1)).await;
+    bring_later(&shop).await;
+    let now = decided(&shop).await;
+    let lacks = format!("{} did not come whole yet", name(AGO + 1));
+    is(&now, "1", "wait absence_unproven", &lacks);
+    is(&now, "2", "wait absence_unproven", &lacks);
+    is(&now, "3", "retryable absent", "in no file of bank");
+    bring(&shop, AGO + 1, &known(AGO + 1)).await;
+    shop.due_now().await;
+    let now = decided(&shop).await;
+    is(&now, "1", "retryable absent", "in no file of bank");
+    is(&now, "2", "retryable absent", "in no file of bank");
+    shop.check(false).await;
+}
+
+/// What was sent late may be listed on a later day, and then under a tag that is nearly the row's.
+async fn nearly_its_tag_stops_the_proof_on_any_later_day(engine: Engine) {
+    let shop = shop_with_files(engine).await;
+    shop.insert(&(101..=130).map(paid).collect::<Vec<_>>()).await;
+    shop.insert(&[stuck(1), stuck(2)]).await;
+    bring(&shop, AGO, &known(AGO)).await;
+    bring(&shop, AGO - 1, &known(AGO - 1)).await;
+    bring(&shop, AGO - 2, &[known(AGO - 2), vec![one("PSP2", "PAY-2", 777)]].concat()).await;
+    bring(&shop, 1, &known(1)).await;
+    let now = decided(&shop).await;
+    is(&now, "1", "retryable absent", "in no file of bank");
+    is(&now, "2", "review tag_near_miss", "`PAY-2`, nearly this row's `pay_2`");
+    shop.check(false).await;
+}
+
+/// An attempt that may still be paid, of a row that was handed back by a list that lacked it.
+async fn a_pending_row_of_a_described_list_ends_a_hand_back(engine: Engine) {
+    let stated =
+        OWN.replace("covers =", "booked = { column = \"state\", is = [\"paid\"] }\ncovers =");
+    let shop = shop_with(engine, &stated).await;
+    shop.insert(&(101..=130).map(paid).collect::<Vec<_>>()).await;
+    shop.insert(&[stuck(1)]).await;
+    let list = |ago: u64, rows: &[(i64, &str)]| {
+        let head = "day;amount;reference;state\n";
+        let row = |(id, state): &(i64, &str)| {
+            let cents = 10_000 + id;
+            format!("{};{}.{:02};pay_{id};{state}\n", day(ago), cents / 100, cents % 100)
+        };
+        let body: String = rows.iter().map(row).collect();
+        format!("{head}{body}END;{}\n", rows.len())
+    };
+    let bring = async |ago: u64, rows: &[(i64, &str)]| {
+        let path = shop.folder().join(name(ago));
+        std::fs::write(&path, list(ago, rows)).unwrap();
+        let path = path.to_str().unwrap();
+        shop.tieout(&["ingest", path, "--account", "bank", "--format", "own"]).await.ended(0);
+    };
+    for ago in 1..=AGO {
+        bring(ago, &[(i64::try_from(ago).unwrap() + 110, "paid")]).await;
+    }
+    is(&decided(&shop).await, "1", "retryable absent", "in no file of bank");
+    let later = at_text(tieout_now() + 7_200);
+    let columns = "update tieout_checks set next_check_at";
+    let wait = format!("{columns} = '{later}' where state in ('open', 'watch')");
+    shop.raw.execute(&wait).await;
+    bring(AGO - 1, &[(113, "paid"), (1, "pending")]).await;
+    assert_eq!(shop.run().await.verdict(1), "review late_contradiction");
+    let ended = "select key || ' ' || end_reason from tieout_handbacks where ended_at is not null";
+    assert_eq!(shop.texts(ended).await, ["1 late_contradiction"]);
     shop.check(false).await;
 }
 
