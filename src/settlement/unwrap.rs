@@ -4,13 +4,14 @@
 //! never more than [`MOST`]. Names inside an archive are shown and never used as paths.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::Crc;
-use flate2::read::{DeflateDecoder, MultiGzDecoder};
+use flate2::bufread::GzDecoder;
+use flate2::read::DeflateDecoder;
 use zip::{CompressionMethod, ZipArchive};
 
 /// Output that is always allowed: no bank's small file is refused for being blank-padded.
@@ -204,8 +205,56 @@ fn gunzipped(mut input: impl Read + Send + 'static) -> io::Result<Box<dyn Read +
     }
     let packed = Counted::new(whole);
     let count = packed.count();
-    let plain = Worded(MultiGzDecoder::new(BufReader::with_capacity(BUFFER, packed)));
+    let plain = Worded(Gzip::new(BufReader::with_capacity(BUFFER, packed)));
     Ok(Box::new(Bounded::new(plain, count, ROOM)))
+}
+
+/// The members of a gzip file, one behind the other. Zeros behind the last one fill a block of the
+/// tape or disk that it was on, and are passed over, as gzip does it.
+struct Gzip<R> {
+    /// None only while one makes room for the next.
+    member: Option<GzDecoder<R>>,
+    is_padded: bool,
+}
+
+impl<R: BufRead> Gzip<R> {
+    fn new(input: R) -> Self {
+        Self { member: Some(GzDecoder::new(input)), is_padded: false }
+    }
+
+    /// Behind a member: passes over zeros. Whether nothing else stands there.
+    fn is_over(&mut self) -> io::Result<bool> {
+        let Some(member) = &mut self.member else { return Ok(true) };
+        let input = member.get_mut();
+        loop {
+            let ahead = input.fill_buf()?;
+            let zeros = ahead.iter().take_while(|byte| **byte == 0).count();
+            let is_other = zeros < ahead.len();
+            self.is_padded |= zeros > 0;
+            match () {
+                () if is_other && self.is_padded => {
+                    let text = "something else than zeros behind them";
+                    return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+                }
+                () if is_other => return Ok(false),
+                () if zeros == 0 => return Ok(true),
+                () => input.consume(zeros),
+            }
+        }
+    }
+}
+
+impl<R: BufRead> Read for Gzip<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let Some(member) = &mut self.member else { return Ok(0) };
+            let read = member.read(buffer)?;
+            if read > 0 || buffer.is_empty() || self.is_over()? {
+                return Ok(read);
+            }
+            self.member = self.member.take().map(|member| GzDecoder::new(member.into_inner()));
+        }
+    }
 }
 
 /// Says what is wrong with a gzip file in words that tell what to do.
@@ -355,6 +404,12 @@ mod tests {
         assert_eq!(read_all(&gz(&text)).unwrap(), plain);
         let twice = [gz(&text[..7]), gz(&text[7..])].concat();
         assert_eq!(read_all(&twice).unwrap(), plain, "gzip files joined");
+        for zeros in [1, 2, 10, 511, BUFFER, 2 * BUFFER + 1] {
+            let padded = [gz(&text), vec![0; zeros]].concat();
+            assert_eq!(read_all(&padded).unwrap(), plain, "{zeros} zeros behind it");
+            let padded = [twice.clone(), vec![0; zeros]].concat();
+            assert_eq!(read_all(&padded).unwrap(), plain, "{zeros} zeros behind two");
+        }
         let packed = gz(&text);
         let archive = zipped(&[
             ("a.sta", text.as_slice()),
@@ -382,7 +437,7 @@ mod tests {
         for (room, is_refused) in [(1024, true), (4 * 1024 * 1024, false)] {
             let packed = Counted::new(io::Cursor::new(bomb.clone()));
             let count = packed.count();
-            let mut plain = Bounded::new(MultiGzDecoder::new(BufReader::new(packed)), count, room);
+            let mut plain = Bounded::new(Gzip::new(BufReader::new(packed)), count, room);
             let read = io::copy(&mut plain, &mut io::sink());
             let refused = read.is_err_and(|e| e.to_string().contains("no settlement file"));
             assert_eq!(refused, is_refused, "{room}");
@@ -421,6 +476,16 @@ mod tests {
         let words = error(&[packed.as_slice(), more].concat());
         assert!(words.contains("something that is no gzip stands behind it"), "{words}");
         assert!(error(&packed[..packed.len() - 3]).contains("was cut"));
+        for zeros in [1, 10, 511, BUFFER] {
+            let zeros = vec![0; zeros];
+            for more in [more, packed.as_slice(), b"x".as_slice()] {
+                let padded = error(&[packed.as_slice(), zeros.as_slice(), more].concat());
+                assert!(padded.contains("something that is no gzip stands behind it"), "{padded}");
+            }
+            // What was cut and filled up is no whole member.
+            let filled = error(&[&packed[..packed.len() - 8], zeros.as_slice()].concat());
+            assert!(filled.contains("was cut") || filled.contains("damaged"), "{filled}");
+        }
         let mut changed = packed;
         let at = changed.len() - 6;
         changed[at] ^= 1;
