@@ -91,7 +91,7 @@ impl KnownHosts {
     /// others that are just as right.
     pub fn key_types(&self, host: &str, port: u16) -> Vec<&str> {
         let mut types: Vec<&str> = Vec::new();
-        for line in self.of(host, port).filter(|line| !line.revoked) {
+        for line in self.trusted(host, port) {
             if !types.contains(&line.kind.as_str()) {
                 types.push(&line.kind);
             }
@@ -101,28 +101,42 @@ impl KnownHosts {
 
     /// The fingerprints that are trusted of a server, each with its key's type.
     pub fn fingerprints(&self, host: &str, port: u16) -> Vec<String> {
-        let lines = self.of(host, port).filter(|line| !line.revoked);
+        let lines = self.trusted(host, port);
         lines.map(|line| format!("{} ({})", fingerprint(&line.key), line.kind)).collect()
     }
 
     /// The keys that are trusted of a server besides these: the line of each, and its fingerprint
     /// with its type.
     pub fn besides(&self, host: &str, port: u16, keys: &[&[u8]]) -> Vec<(u64, String)> {
-        let is_other = |line: &&Known| !line.revoked && !keys.contains(&line.key.as_slice());
-        let others = self.of(host, port).filter(is_other);
+        let is_other = |line: &&Known| !keys.contains(&line.key.as_slice());
+        let others = self.trusted(host, port).filter(is_other);
         let shown = |line: &Known| format!("{} ({})", fingerprint(&line.key), line.kind);
         others.map(|line| (line.number, shown(line))).collect()
     }
 
+    /// The lines of a server that trust a key: none whose key is revoked by another line.
+    fn trusted(&self, host: &str, port: u16) -> impl Iterator<Item = &Known> {
+        let revoked = self.of(host, port).filter(|line| line.revoked);
+        let revoked: Vec<&[u8]> = revoked.map(|line| line.key.as_slice()).collect();
+        let lines = self.of(host, port).filter(|line| !line.revoked);
+        lines.filter(move |line| !revoked.contains(&line.key.as_slice()))
+    }
+
     /// The lines of a server: by its name and port, and where none has that, by its name alone.
     fn of(&self, host: &str, port: u16) -> impl Iterator<Item = &Known> {
-        let host = host.to_ascii_lowercase();
-        let named = if port == SSH { host.clone() } else { format!("[{host}]:{port}") };
+        let (host, named) = names(host, port);
         let is_named = self.lines.iter().any(|line| !line.revoked && line.hosts.are(&named));
         self.lines.iter().filter(move |line| {
             line.hosts.are(&named) || ((!is_named || line.revoked) && line.hosts.are(&host))
         })
     }
+}
+
+/// A server's name alone, and with its port as the file writes it.
+fn names(host: &str, port: u16) -> (String, String) {
+    let host = host.to_ascii_lowercase();
+    let named = if port == SSH { host.clone() } else { format!("[{host}]:{port}") };
+    (host, named)
 }
 
 impl Hosts {
@@ -182,8 +196,7 @@ fn cut(line: &str) -> String {
 
 /// The line that says that a key (the public key's wire form) is a server's.
 pub fn line(host: &str, port: u16, key: &[u8]) -> String {
-    let host = host.to_ascii_lowercase();
-    let named = if port == SSH { host } else { format!("[{host}]:{port}") };
+    let (_, named) = names(host, port);
     format!("{named} {} {}", key_type(key), STANDARD.encode(key))
 }
 
@@ -303,6 +316,16 @@ mod tests {
             assert_eq!((problems[0].line, problems[0].field.as_str()), (2, field), "{bad}");
             assert_eq!(known.verdict("h", 22, &key("ssh-ed25519", 'a')), Verdict::Unknown);
         }
+    }
+
+    #[test]
+    fn what_is_revoked_is_not_among_what_is_trusted() {
+        let ed = line("h", "ssh-ed25519", 'a');
+        let text = format!("{ed}@revoked {ed}{}", line("h", "ssh-rsa", 'a'));
+        let (known, _) = KnownHosts::parse(&text);
+        assert_eq!(known.key_types("h", 22), ["ssh-rsa"]);
+        assert_eq!(known.fingerprints("h", 22).len(), 1);
+        assert_eq!(known.besides("h", 22, &[]).len(), 1);
     }
 
     #[test]

@@ -91,58 +91,95 @@ impl<'a> Trusted<'a> {
 
     /// Algorithms of the keys that are trusted first: the server may have others, just as right.
     fn algorithms(&self) -> Vec<&'static str> {
-        let types = self.known.key_types(&self.server.host, self.server.port);
         let mut wanted: Vec<&'static str> = Vec::new();
-        let known = types.iter().flat_map(|kind| algorithms_of(kind));
-        for name in known.chain(FAMILIES.iter().flat_map(|family| family.iter())) {
-            if !wanted.contains(name) {
+        for name in self.known_algorithms().chain(FAMILIES.concat()) {
+            if !wanted.contains(&name) {
                 wanted.push(name);
             }
         }
         wanted
     }
 
-    /// Connects to the server, if it is the trusted one.
-    pub(super) fn connect(&self) -> Result<Line, SourceError> {
-        let first = Line::open(self.server, &self.algorithms())?;
-        let standing = self.standing(&first.key);
-        if standing == Standing::Trusted {
-            return Ok(first);
-        }
-        // A fingerprint does not tell its key's type: the server may have that key too.
-        if !self.server.host_keys.is_empty() && standing == Standing::Changed {
-            let shown = key_type(&first.key);
-            for family in FAMILIES
-                .iter()
-                .filter(|family| !algorithms_of(&shown).iter().any(|shown| family.contains(shown)))
-            {
-                match Line::open(self.server, family) {
-                    Ok(line) if self.standing(&line.key) == Standing::Trusted => return Ok(line),
-                    Ok(_) | Err(SourceError::Trust { .. }) => {}
-                    Err(error) => return Err(error),
-                }
-            }
-        }
-        Err(self.refused(&first.key, standing))
+    /// Algorithms of the keys that the file trusts.
+    fn known_algorithms(&self) -> impl Iterator<Item = &'static str> {
+        let types = self.known.key_types(&self.server.host, self.server.port);
+        types.into_iter().flat_map(|kind| algorithms_of(kind).to_vec())
     }
 
-    fn refused(&self, key: &[u8], standing: Standing) -> SourceError {
-        let address = self.server.address();
-        let shown = format!("{} ({})", fingerprint(key), key_type(key));
-        let (problem, next) = match standing {
-            Standing::Trusted | Standing::Unknown => {
-                (format!("nothing is known yet of {address}; its host key is {shown}"), Next::Learn)
+    /// Of the algorithms that it was asked for, those that another key of it may be trusted by,
+    /// once it showed a key of this type. A fingerprint does not tell its key's type.
+    fn left(&self, asked: &[&'static str], shown: &str) -> Vec<&'static str> {
+        let known: Vec<&str> = self.known_algorithms().collect();
+        let is_any = !self.server.host_keys.is_empty();
+        let mut left = behind(asked, shown).to_vec();
+        left.retain(|name| is_any || known.contains(name));
+        left
+    }
+
+    /// Connects to the server, if it is the trusted one. Where the key that it shows is not, it is
+    /// asked for its others, as long as one of those may be: it must prove to hold a trusted key,
+    /// whatever it has beside.
+    pub(super) fn connect(&self) -> Result<Line, SourceError> {
+        let mut asked = self.algorithms();
+        let mut shown: Vec<Vec<u8>> = Vec::new();
+        loop {
+            let line = match Line::open(self.server, &asked) {
+                Ok(line) if self.standing(&line.key) == Standing::Trusted => return Ok(line),
+                Ok(line) => line,
+                // It has no key of those.
+                Err(SourceError::Trust { .. }) if !shown.is_empty() => {
+                    return Err(self.refused(&shown));
+                }
+                Err(error) => return Err(error),
+            };
+            asked = self.left(&asked, &key_type(&line.key));
+            shown.push(line.key.clone());
+            if asked.is_empty() {
+                return Err(self.refused(&shown));
             }
-            Standing::Changed => {
-                let trusted = self.fingerprints().join(", ");
-                let problem = format!(
-                    "the host key of {address} is {shown}, and trusted is another: {trusted}; \
-                     either it was changed, or somebody stands in between"
-                );
+        }
+    }
+
+    /// Why none of the keys that it showed lets it be read.
+    fn refused(&self, shown: &[Vec<u8>]) -> SourceError {
+        let address = self.server.address();
+        let of = |standing: Standing| -> Vec<String> {
+            let keys = shown.iter().filter(|key| self.standing(key) == standing);
+            keys.map(|key| format!("{} ({})", fingerprint(key), key_type(key))).collect()
+        };
+        let trusted = self.fingerprints();
+        let another = match trusted.as_slice() {
+            [] => "none is trusted that is not revoked".to_owned(),
+            trusted => format!("trusted is another: {}", trusted.join(", ")),
+        };
+        let changed = "either it was changed, or somebody stands in between";
+        let (problem, next) = match (&*of(Standing::Revoked), &*of(Standing::Changed)) {
+            ([], []) => {
+                let unknown = of(Standing::Unknown).join(" and ");
+                let problem =
+                    format!("nothing is known yet of {address}; its host key is {unknown}");
+                (problem, Next::Learn)
+            }
+            ([], [key]) => {
+                let problem =
+                    format!("the host key of {address} is {key}, and {another}; {changed}");
                 (problem, Next::Ask)
             }
-            Standing::Revoked => {
-                (format!("the host key of {address} is {shown}, which is revoked"), Next::Replace)
+            ([], keys) => {
+                let keys = keys.join(" and ");
+                let problem =
+                    format!("the host keys of {address} are {keys}, and {another}; {changed}");
+                (problem, Next::Ask)
+            }
+            (revoked, others) => {
+                let revoked = revoked.join(" and ");
+                let mut problem =
+                    format!("the host key of {address} is {revoked}, which is revoked");
+                if !others.is_empty() {
+                    let others = others.join(" and ");
+                    problem.push_str(&format!("; it also shows {others}, and {another}"));
+                }
+                (problem, Next::Replace)
             }
         };
         SourceError::Trust { problem, next }
@@ -173,6 +210,14 @@ impl<'a> Trusted<'a> {
             _some_or_all => Ok(keys),
         }
     }
+}
+
+/// What follows, of the algorithms that a server was asked for, once it showed a key of this type:
+/// of those before it, it has none (RFC 4253, section 7.1).
+fn behind<'a>(asked: &'a [&'static str], shown: &str) -> &'a [&'static str] {
+    let own = algorithms_of(shown);
+    let last = asked.iter().rposition(|name| own.contains(name));
+    last.and_then(|at| asked.get(at.saturating_add(1)..)).unwrap_or_default()
 }
 
 /// Writes down that a key is the server's: a line at the end of its known_hosts file. The file is
@@ -220,5 +265,23 @@ fn read_if_there(path: &Path) -> Result<String, SourceError> {
         Ok(text) => Ok(text),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
         Err(error) => Err(SourceError::local("reading", path)(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_showed_a_key_has_none_of_those_that_were_asked_for_before_it() {
+        let all: Vec<&str> = FAMILIES.concat();
+        let p384 = ["ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "rsa-sha2-512", "rsa-sha2-256"];
+        assert_eq!(behind(&all, "ssh-ed25519"), &all[1..]);
+        assert_eq!(behind(&all, "ecdsa-sha2-nistp256"), p384);
+        let rsa_first = ["rsa-sha2-512", "rsa-sha2-256", "ssh-ed25519"];
+        assert_eq!(behind(&rsa_first, "ssh-rsa"), ["ssh-ed25519"]);
+        for none in ["ssh-ed25519", "ssh-dss", ""] {
+            assert_eq!(behind(&rsa_first, none), [""; 0], "{none}");
+        }
     }
 }

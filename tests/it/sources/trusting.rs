@@ -118,6 +118,81 @@ fn a_fingerprint_of_any_of_the_servers_keys_does() {
     assert_eq!(verdict(&sshd, &own), Err(Next::Replace));
 }
 
+/// The public half of a new key that the server does not hold, as `type base64`.
+fn strange(sshd: &Sshd, kind: &str) -> String {
+    let name = format!("strange_{kind}");
+    sshd.keygen(kind, &name, "");
+    let text = std::fs::read_to_string(sshd.path(&format!("{name}.pub"))).unwrap();
+    text.split(' ').take(2).collect::<Vec<_>>().join(" ")
+}
+
+/// A person confirmed a key beside one that the server gave up: it was refused by the very key that
+/// was trusted.
+#[test]
+fn a_server_is_asked_for_a_trusted_one_of_its_keys() {
+    let sshd = Sshd::start(Setup { host_keys: &ALL, ..Setup::default() });
+    sshd.put("a.xml", "<a/>");
+    let at = format!("[127.0.0.1]:{}", sshd.port);
+    let (ed, rsa, ecdsa) = (sshd.host_key("ed25519"), sshd.host_key("rsa"), sshd.host_key("ecdsa"));
+    let [no_ed, no_rsa, no_ecdsa] = ["ed25519", "rsa", "ecdsa"].map(|kind| strange(&sshd, kind));
+    for (keys, want) in [
+        (vec![&no_rsa, &ed], Ok(())),
+        (vec![&no_rsa, &no_ed, &ecdsa], Ok(())),
+        (vec![&no_ecdsa, &no_ed, &rsa], Ok(())),
+        (vec![&no_rsa, &no_ecdsa, &no_ed], Err(Next::Ask)),
+    ] {
+        let text: String = keys.iter().map(|key| format!("{at} {key}\n")).collect();
+        std::fs::write(sshd.path("known_hosts"), &text).unwrap();
+        assert_eq!(verdict(&sshd, ""), want, "{text}");
+        // A right key counts, whatever else is known: OpenSSH asks for ed25519 first, and for no
+        // other where that one is wrong.
+        let is_alike = want.is_err() || !keys.contains(&&no_ed);
+        assert_eq!(openssh_trusts(&sshd, "known_hosts") == want.is_ok(), is_alike, "{text}");
+    }
+    let pins = |keys: &[&str]| format!("host_key = ['{}']\n", keys.join("', '"));
+    let (own_ed, own_rsa) = (sshd.fingerprint("ed25519"), sshd.fingerprint("rsa"));
+    let own_ecdsa = sshd.fingerprint("ecdsa");
+    let revoked = format!("@revoked {at} {ed}\n");
+    for (text, pins, want) in [
+        (revoked.clone(), pins(&[&own_rsa]), Ok(())),
+        (revoked.clone(), pins(&[&own_ecdsa]), Ok(())),
+        (revoked.clone(), pins(&[&own_ed]), Err(Next::Replace)),
+        (format!("{revoked}@revoked {at} {rsa}\n"), pins(&[&own_ed, &own_rsa]), Err(Next::Replace)),
+        (format!("{revoked}{at} {no_rsa}\n{at} {ecdsa}\n"), String::new(), Ok(())),
+        (format!("{revoked}{at} {ed}\n{at} {no_rsa}\n"), String::new(), Err(Next::Ask)),
+    ] {
+        std::fs::write(sshd.path("known_hosts"), &text).unwrap();
+        assert_eq!(verdict(&sshd, &pins), want, "{pins}{text}");
+    }
+}
+
+#[test]
+fn a_server_without_a_trusted_key_is_told_with_each_that_it_showed() {
+    let sshd = Sshd::start(Setup { host_keys: &ALL, ..Setup::default() });
+    let (at, ed) = (format!("[127.0.0.1]:{}", sshd.port), sshd.host_key("ed25519"));
+    let strange = "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+    let said = |known: &str| {
+        std::fs::write(sshd.path("known_hosts"), known).unwrap();
+        let source = sshd.source(&format!("host_key = ['{strange}']\n"));
+        fetch_all(&source, &sshd.spool()).ended.expect("it is refused").to_string()
+    };
+    let [ed_shown, ecdsa, rsa] =
+        [("ed25519", "ssh-ed25519"), ("ecdsa", "ecdsa-sha2-nistp256"), ("rsa", "ssh-rsa")]
+            .map(|(kind, name)| format!("{} ({name})", sshd.fingerprint(kind)));
+    let address = format!("127.0.0.1:{}", sshd.port);
+    let changed = format!(
+        "the host keys of {address} are {ed_shown} and {ecdsa} and {rsa}, and trusted is another: \
+         {strange}; either"
+    );
+    let text = said("");
+    assert!(text.starts_with(&changed), "{text}");
+    let revoked = format!(
+        "the host key of {address} is {ed_shown}, which is revoked; it also shows {ecdsa} and \
+         {rsa}, and trusted is another: {strange}; nothing was read"
+    );
+    assert_eq!(said(&format!("@revoked {at} {ed}\n")), revoked);
+}
+
 #[test]
 fn a_changed_key_is_refused_and_an_added_one_is_none() {
     let mut sshd = Sshd::start(Setup { host_keys: &["rsa"], ..Setup::default() });
