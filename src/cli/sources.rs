@@ -191,7 +191,10 @@ fn test(options: &Test, config: &Config, common: &Common) -> Result<Exit, Failur
     let mut exit = Exit::Ok;
     for source in &chosen {
         match looked_at(source)? {
-            Ok(look) => tell_look(source, &look, common),
+            Ok(look) => {
+                tell_look(source, &look, common);
+                tell_unread(source);
+            }
             Err(error) => exit = exit.or_stronger(tell_failed(source, &error, common)),
         }
     }
@@ -242,6 +245,20 @@ fn tell_look(source: &Source, look: &Look, common: &Common) {
     }
     if let Some(more) = rows.len().checked_sub(SHOWN).filter(|more| *more > 0) {
         say(&format!("    and {more} more; --json shows all"));
+    }
+}
+
+/// What of the known hosts trusts nobody, since it cannot be read.
+fn tell_unread(source: &Source) {
+    let Place::Sftp(server) = &source.place else { return };
+    let unread = Trusted::of(server).map(|trusted| trusted.problems).unwrap_or_default();
+    for problem in unread {
+        let (file, line) = (server.known_hosts.display(), problem.line);
+        let text = format!(
+            "{file}:{line} cannot be read, and says nothing then: {}: expected {}",
+            problem.field, problem.expected
+        );
+        page::warn(&format!("tieout: warning: {}: {text}", source.name));
     }
 }
 

@@ -33,6 +33,15 @@ pub enum Verdict {
 #[derive(Debug, Clone, Default)]
 pub struct KnownHosts {
     lines: Vec<Known>,
+    doubts: Vec<Doubt>,
+}
+
+/// A line that may mark a key as revoked, and cannot be read.
+#[derive(Debug, Clone)]
+struct Doubt {
+    /// Whose key it may be; none: anybody's.
+    hosts: Option<Hosts>,
+    problem: Problem,
 }
 
 #[derive(Debug, Clone)]
@@ -54,8 +63,9 @@ enum Hosts {
 }
 
 impl KnownHosts {
-    /// Reads a file's text. What cannot be read is told and trusts nobody; certificate authorities
-    /// are passed over, since certificates are not asked for.
+    /// Reads a file's text. What cannot be read is told and trusts nobody, and [`Self::doubts`] has
+    /// what of it may revoke a key; certificate authorities are passed over, since certificates are
+    /// not asked for.
     pub fn parse(text: &str) -> (Self, Vec<Problem>) {
         let mut known = Self::default();
         let mut problems = Vec::new();
@@ -64,15 +74,35 @@ impl KnownHosts {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            match entry(line) {
-                Ok(Some(entry)) => known.lines.push(Known { number, ..entry }),
-                Ok(None) => {}
-                Err((field, expected)) => {
-                    problems.push(Problem::warning(number, field, expected, cut(line)));
+            let read = entry(line);
+            let misread = match &read {
+                Err(misread) => Some(*misread),
+                Ok(Some(known)) if !is_whole(known) => Some(("key", "a key that is not cut")),
+                Ok(_) => None,
+            };
+            if let Some((field, expected)) = misread {
+                let problem = Problem::warning(number, field, expected, cut(line));
+                if may_revoke(line) {
+                    let hosts = doubtful_hosts(line);
+                    known.doubts.push(Doubt { hosts, problem: problem.clone() });
                 }
+                problems.push(problem);
+            }
+            // A key that was cut is nobody's, and its host is a known one nevertheless.
+            if let Ok(Some(entry)) = read {
+                known.lines.push(Known { number, ..entry });
             }
         }
         (known, problems)
+    }
+
+    /// The lines that may mark a key of a server as revoked, and cannot be read.
+    pub fn doubts(&self, host: &str, port: u16) -> impl Iterator<Item = &Problem> {
+        let (host, named) = names(host, port);
+        let is_of = move |hosts: &Hosts| hosts.are(&named) || hosts.are(&host);
+        let doubts = self.doubts.iter();
+        let doubts = doubts.filter(move |doubt| doubt.hosts.as_ref().is_none_or(&is_of));
+        doubts.map(|doubt| &doubt.problem)
     }
 
     /// What the file says of `key` (the public key's wire form) of a server.
@@ -190,6 +220,47 @@ fn hosts(word: &str) -> Result<Hosts, Misread> {
     Ok(Hosts::Hashed { salt: decode(salt)?, hash: decode(hash)? })
 }
 
+/// Whether a key has the fields of its type to their ends (RFC 4253, section 6.6; RFC 5656, section
+/// 3.1): one that was cut is as good base64 as before.
+fn is_whole(known: &Known) -> bool {
+    let wanted = match known.kind.as_str() {
+        // Numbers stand between their fields, and none of them is asked for.
+        kind if kind.contains("-cert-") => return true,
+        "ssh-dss" => 5,
+        "ssh-ed25519" => 2,
+        "ssh-rsa" => 3,
+        kind if kind.starts_with("ecdsa-") || kind.starts_with("sk-") => 3,
+        _other => 2,
+    };
+    let (mut fields, mut rest) = (0, known.key.as_slice());
+    while let Some((length, after)) = rest.split_first_chunk::<4>() {
+        let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
+        let Some(next) = after.get(length..) else { return false };
+        (fields, rest) = (u8::saturating_add(fields, 1), next);
+    }
+    rest.is_empty() && fields >= wanted
+}
+
+/// Whether a line that cannot be read may have been one that revokes a key.
+fn may_revoke(line: &str) -> bool {
+    let marker = line.split_ascii_whitespace().next().unwrap_or_default();
+    // As a mark of the encoding stands before it, or a byte of it was changed.
+    marker.trim_start_matches(['\u{feff}', char::REPLACEMENT_CHARACTER]).starts_with('@')
+        || marker.to_ascii_lowercase().contains("revoked")
+}
+
+/// Whose line it may be; none: anybody's.
+fn doubtful_hosts(line: &str) -> Option<Hosts> {
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    // Where a word is missing, or two are one, it may be the hosts.
+    let [marker, word, _kind, _key, ..] = words.as_slice() else { return None };
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
+    let is_other = |word: &str| word.bytes().all(is_plain) && !word.starts_with("revoked");
+    let is_marker = *marker == "@revoked" || marker.strip_prefix('@').is_some_and(is_other);
+    let is_read = is_marker && !word.contains(char::REPLACEMENT_CHARACTER);
+    hosts(word).ok().filter(|_| is_read)
+}
+
 fn cut(line: &str) -> String {
     line.chars().take(40).collect()
 }
@@ -225,7 +296,8 @@ mod tests {
     fn key(kind: &str, letter: char) -> Vec<u8> {
         let mut key = u32::try_from(kind.len()).unwrap().to_be_bytes().to_vec();
         key.extend(kind.bytes());
-        key.extend([0, 0, 0, 1, letter as u8]);
+        let more = if kind == "ssh-ed25519" { 1 } else { 2 };
+        key.extend([0, 0, 0, 1, letter as u8].repeat(more));
         key
     }
 
@@ -316,6 +388,48 @@ mod tests {
             assert_eq!((problems[0].line, problems[0].field.as_str()), (2, field), "{bad}");
             assert_eq!(known.verdict("h", 22, &key("ssh-ed25519", 'a')), Verdict::Unknown);
         }
+    }
+
+    /// A revocation that got lost would let a stolen key in.
+    #[test]
+    fn a_line_that_may_revoke_a_key_and_cannot_be_read_is_never_passed_over() {
+        let ed = line("h", "ssh-ed25519", 'a');
+        let ed = ed.trim_end();
+        let cut = &ed[..ed.len() - 4];
+        for (bad, of_h, of_other) in [
+            (format!("@revoked {cut}"), true, false),
+            (format!("@revoked {}", &ed[..ed.len() - 1]), true, false),
+            ("@revoked h ssh-ed25519".to_owned(), true, true),
+            ("@revoked ssh-ed25519 AAAA".to_owned(), true, true),
+            ("@revoked".to_owned(), true, true),
+            (format!("@revokd {ed}"), true, false),
+            (format!("@revoked{ed} x"), true, true),
+            (format!("@revoked\u{a0}{ed} x"), true, true),
+            (format!("\u{feff}@revoked {ed}"), true, true),
+            (format!("\u{fffd}revoked {ed}"), true, true),
+            ("@revoked |1|x ssh-ed25519 AAAA".to_owned(), true, true),
+            (format!("@revoked \u{fffd}{cut}"), true, true),
+            (format!("@revoked {} ssh-ed25519 !", hashed("h")), true, false),
+            ("@revoked * ssh-ed25519 !".to_owned(), true, true),
+            ("@revoked other ssh-ed25519 !".to_owned(), false, true),
+            (format!("@revoked {ed}"), false, false),
+            (format!("@cert-authority {cut}"), false, false),
+            (cut.to_owned(), false, false),
+        ] {
+            let (known, problems) = KnownHosts::parse(&format!("# mine\n{bad}\n{ed}\n"));
+            for (host, want) in [("H", of_h), ("other", of_other)] {
+                let lines: Vec<u64> = known.doubts(host, 22).map(|doubt| doubt.line).collect();
+                assert_eq!(lines, [2].repeat(usize::from(want)), "{host}: {bad}");
+            }
+            let is_whole = bad.ends_with(ed) && bad.starts_with("@revoked ");
+            let is_told = !is_whole && !bad.starts_with("@cert");
+            assert_eq!(problems.len(), usize::from(is_told), "{bad}");
+        }
+        let (known, _) = KnownHosts::parse("@revoked h ssh-ed25519 !\n");
+        assert_eq!(known.doubts("h", 2222).count(), 1, "by its name alone");
+        // A key that was cut leaves its host a known one.
+        let (known, _) = KnownHosts::parse(cut);
+        assert_eq!(known.verdict("h", 22, &key("ssh-ed25519", 'a')), Verdict::Mismatch);
     }
 
     #[test]

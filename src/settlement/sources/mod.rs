@@ -185,6 +185,8 @@ pub enum Next {
     Ask,
     /// Its key is revoked, and nobody may trust it: another one must come.
     Replace,
+    /// A line of the known hosts may revoke it, and cannot be read.
+    Mend,
     /// Nothing here: its operator must act.
     Wait,
 }
@@ -260,6 +262,9 @@ impl SourceError {
                  mistake, take its `@revoked` line out of the known hosts"
                     .to_owned()
             }
+            Self::Trust { next: Next::Mend, .. } => {
+                format!("mend that line, or take it out; then: tieout sources test {name}")
+            }
             Self::Trust { next: Next::Wait, .. } => {
                 "ask its operator for algorithms of this decade".to_owned()
             }
@@ -271,6 +276,9 @@ impl SourceError {
             Self::Gone { .. } => format!("mend the path or the rights: tieout sources test {name}"),
             Self::Sealed { .. } => {
                 format!("look at [source.decrypt] of `{name}`, and which key the sender uses")
+            }
+            Self::Local { doing: "reading", .. } => {
+                "mend that path, or let this user read it".to_owned()
             }
             Self::Local { .. } => "free some space, or let this user write there".to_owned(),
         }

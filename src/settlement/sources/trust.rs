@@ -41,7 +41,8 @@ pub enum Standing {
 pub struct Trusted<'a> {
     server: &'a Server,
     known: KnownHosts,
-    /// Lines of the file that cannot be read; they trust nobody.
+    /// Lines of the file that cannot be read; they trust nobody. None that may revoke a key of the
+    /// server: those keep it from being asked.
     pub problems: Vec<Problem>,
 }
 
@@ -51,8 +52,12 @@ impl<'a> Trusted<'a> {
     /// # Errors
     /// Where the file is there and cannot be read.
     pub fn of(server: &'a Server) -> Result<Self, SourceError> {
-        let text = read_if_there(&server.known_hosts)?;
-        let (known, problems) = KnownHosts::parse(&text);
+        // Names and comments are in the encoding of whoever wrote them.
+        let bytes = read_if_there(&server.known_hosts)?;
+        let (known, mut problems) = KnownHosts::parse(&String::from_utf8_lossy(&bytes));
+        let doubts: Vec<u64> =
+            known.doubts(&server.host, server.port).map(|doubt| doubt.line).collect();
+        problems.retain(|problem| !doubts.contains(&problem.line));
         Ok(Self { server, known, problems })
     }
 
@@ -120,6 +125,7 @@ impl<'a> Trusted<'a> {
     /// asked for its others, as long as one of those may be: it must prove to hold a trusted key,
     /// whatever it has beside.
     pub(super) fn connect(&self) -> Result<Line, SourceError> {
+        self.without_doubt()?;
         let mut asked = self.algorithms();
         let mut shown: Vec<Vec<u8>> = Vec::new();
         loop {
@@ -138,6 +144,21 @@ impl<'a> Trusted<'a> {
                 return Err(self.refused(&shown));
             }
         }
+    }
+
+    /// A line that may revoke the key that the server would show lets nobody in.
+    fn without_doubt(&self) -> Result<(), SourceError> {
+        let server = self.server;
+        let Some(doubt) = self.known.doubts(&server.host, server.port).next() else {
+            return Ok(());
+        };
+        let (file, address) = (server.known_hosts.display(), server.address());
+        let problem = format!(
+            "{file}:{} may revoke a key of {address}, and cannot be read: {}: expected {}, found \
+             {}",
+            doubt.line, doubt.field, doubt.expected, doubt.found
+        );
+        Err(SourceError::Trust { problem, next: Next::Mend })
     }
 
     /// Why none of the keys that it showed lets it be read.
@@ -188,8 +209,10 @@ impl<'a> Trusted<'a> {
     /// Every key that the server shows, one of each family that it has.
     ///
     /// # Errors
-    /// Where it does not answer, or shows none.
+    /// Where it does not answer, or shows none, or where the file may revoke one of them by a line
+    /// that cannot be read.
     pub fn shown(&self) -> Result<Vec<HostKey>, SourceError> {
+        self.without_doubt()?;
         let mut keys: Vec<HostKey> = Vec::new();
         let mut none = None;
         for family in FAMILIES {
@@ -234,10 +257,11 @@ pub fn remember(server: &Server, key: &[u8], comment: &str) -> Result<(), Source
         return Err(SourceError::local("writing", &path)(no_file));
     }
     let mut text = read_if_there(&path)?;
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
+    if text.last().is_some_and(|last| *last != b'\n') {
+        text.push(b'\n');
     }
-    text.push_str(&format!("{} {comment}\n", line(&server.host, server.port, key)));
+    let own = format!("{} {comment}\n", line(&server.host, server.port, key));
+    text.extend(own.into_bytes());
     let mut part = path.clone().into_os_string();
     part.push(format!(".{}.part", std::process::id()));
     let part = Path::new(&part);
@@ -249,21 +273,21 @@ pub fn remember(server: &Server, key: &[u8], comment: &str) -> Result<(), Source
     written
 }
 
-fn write(part: &Path, path: &Path, text: &str) -> Result<(), SourceError> {
+fn write(part: &Path, path: &Path, text: &[u8]) -> Result<(), SourceError> {
     let mut file = File::create(part).map_err(SourceError::local("making", part))?;
     if let Ok(metadata) = fs::metadata(path) {
         let same = fs::set_permissions(part, metadata.permissions());
         same.map_err(SourceError::local("setting the rights of", part))?;
     }
-    file.write_all(text.as_bytes()).map_err(SourceError::local("writing", part))?;
+    file.write_all(text).map_err(SourceError::local("writing", part))?;
     file.sync_all().map_err(SourceError::local("bringing to the disk", part))?;
     fs::rename(part, path).map_err(SourceError::local("naming", path))
 }
 
-fn read_if_there(path: &Path) -> Result<String, SourceError> {
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(text),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+fn read_if_there(path: &Path) -> Result<Vec<u8>, SourceError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(bytes),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(SourceError::local("reading", path)(error)),
     }
 }

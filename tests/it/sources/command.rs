@@ -220,11 +220,27 @@ fn the_doctor_looks_at_every_source() {
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     std::fs::set_permissions(sshd.path("client"), open).unwrap();
     assert_eq!(checks("key_open").len(), 2);
-    std::fs::write(sshd.path("known_hosts"), "@revoked * ssh-ed25519 !!\n").unwrap();
+    std::fs::write(sshd.path("known_hosts"), "garbage\n").unwrap();
     assert_eq!(checks("known_hosts")[0].0, "bank-a sftp");
+    std::fs::write(sshd.path("known_hosts"), "@revoked * ssh-ed25519 !!\n").unwrap();
+    let (_, state, text) = &checks("source")[0];
+    assert!(state == "fail" && text.contains(":1 may revoke a key of 127.0.0.1"), "{text}");
+    assert_eq!(checks("known_hosts"), []);
     let section = sshd.section("glob = ['*.csv', 'a_*']\n");
     configure(&sshd.path(""), &format!("{section}{expected}"));
     let text = "no pattern of its `glob` (*.csv, a_*) fits the expected STMT_%Y%m%d*.xml";
     assert!(checks("glob_expected")[0].2.starts_with(text), "{:?}", checks("glob_expected"));
     assert!(!sshd.path("spool").exists());
+}
+
+#[test]
+fn a_test_tells_which_lines_of_known_hosts_it_cannot_read() {
+    let sshd = Sshd::plain();
+    configure(&sshd.path(""), &sshd.section(""));
+    let known = std::fs::read_to_string(sshd.path("known_hosts")).unwrap();
+    std::fs::write(sshd.path("known_hosts"), format!("{known}garbage\n")).unwrap();
+    let ran = tieout(&sshd.path(""), &["sources", "test"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let says = "known_hosts:2 cannot be read, and says nothing then: key type: expected";
+    assert!(ran.stderr.contains(says), "{}", ran.stderr);
 }

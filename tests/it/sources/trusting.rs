@@ -194,6 +194,45 @@ fn a_server_without_a_trusted_key_is_told_with_each_that_it_showed() {
 }
 
 #[test]
+fn what_cannot_be_read_of_known_hosts_trusts_nobody_and_revokes_what_it_may() {
+    let sshd = Sshd::plain();
+    sshd.put("a.xml", "<a/>");
+    let (at, ed) = (format!("[127.0.0.1]:{}", sshd.port), sshd.host_key("ed25519"));
+    let right = format!("{at} {ed}\n");
+    let cut = &ed[..ed.len() - 4];
+    let write = |bytes: &[u8]| std::fs::write(sshd.path("known_hosts"), bytes).unwrap();
+    // A comment is in the encoding of whoever wrote it.
+    let latin = [b"# M\xfcller\n".as_slice(), right.as_bytes()].concat();
+    write(&latin);
+    assert_eq!(verdict(&sshd, ""), Ok(()));
+    assert!(openssh_trusts(&sshd, "known_hosts"));
+    let source = sshd.source("");
+    remember(server(&source), b"\0\0\0\x01x", "by mara").unwrap();
+    let written = std::fs::read(sshd.path("known_hosts")).unwrap();
+    assert!(written.starts_with(&latin), "what stood there stays, byte by byte");
+    for (text, want) in [
+        (format!("garbage\n{right}"), Ok(())),
+        (format!("{at} {cut}\n{right}"), Ok(())),
+        (format!("{at} {cut}\n"), Err(Next::Ask)),
+        (format!("@revoked other.example {cut}\n{right}"), Ok(())),
+        (format!("@revoked {at} {cut}\n{right}"), Err(Next::Mend)),
+        (format!("{right}@revoked 127.0.0.1 {cut}\n"), Err(Next::Mend)),
+        (format!("@revoked\n{right}"), Err(Next::Mend)),
+    ] {
+        write(text.as_bytes());
+        assert_eq!(verdict(&sshd, ""), want, "{text}");
+        let trusted = Trusted::of(server(&source)).unwrap();
+        let told = if want == Err(Next::Mend) { 0 } else { 1 };
+        assert_eq!(trusted.problems.len(), told, "{text}");
+        assert_eq!(trusted.shown().is_err(), want == Err(Next::Mend), "nobody trusts it either");
+    }
+    let error = fetch_all(&source, &sshd.spool()).ended.unwrap();
+    let says = format!("{}:1 may revoke a key of", sshd.path("known_hosts").display());
+    assert!(error.to_string().contains(&says), "{error}");
+    assert!(error.hint("bank-a").starts_with("mend that line"), "{}", error.hint("bank-a"));
+}
+
+#[test]
 fn a_changed_key_is_refused_and_an_added_one_is_none() {
     let mut sshd = Sshd::start(Setup { host_keys: &["rsa"], ..Setup::default() });
     sshd.put("a.xml", "<a/>");
