@@ -4,7 +4,7 @@
 //! here: it is named, and read by [`Source::secrets`] before the first call.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use chrono::{NaiveDate, NaiveTime, TimeDelta, Weekday};
@@ -427,12 +427,7 @@ impl SourceSettings {
             SourceKind::Sftp => self.server(around, &mut wrong),
         };
         self.check_spans(&mut wrong);
-        if let Some(archive) = &self.archive
-            && (archive.contains(char::is_control) || is_inbox(archive))
-        {
-            let text = "expected the name of a folder that is not the source's own, as `done`";
-            wrong.add("archive", text);
-        }
+        self.check_archive(place.as_ref(), &mut wrong);
         let decrypt = self.decrypt(around, &mut wrong);
         let tags = self.tags(&mut wrong);
         let zone = zone.unwrap_or(around.zone);
@@ -474,6 +469,23 @@ impl SourceSettings {
             if glob.is_empty() || glob.contains('/') || glob.contains(char::is_control) {
                 wrong.add(format!("glob.{at}"), "expected a pattern of names, without a folder");
             }
+        }
+    }
+
+    /// A file that is put away into the folder that it came from would come again.
+    fn check_archive(&self, place: Option<&Place>, wrong: &mut Wrong) {
+        let Some(archive) = &self.archive else { return };
+        let is_inbox = match place {
+            Some(Place::Folder(path)) => is_one_here(path, &path.join(archive)),
+            Some(Place::Sftp(server)) => {
+                let path = Path::new(&server.path);
+                plain(path) == plain(&path.join(archive))
+            }
+            None => false,
+        };
+        if is_inbox || archive.contains(char::is_control) {
+            let text = "expected the name of a folder that is not the source's own, as `done`";
+            wrong.add("archive", text);
         }
     }
 
@@ -768,9 +780,27 @@ impl Wrong {
     }
 }
 
-/// Whether a folder's name leads back to where it is looked up from.
-fn is_inbox(archive: &str) -> bool {
-    archive.split('/').all(|part| part.is_empty() || part == ".") && !archive.starts_with('/')
+/// Whether two paths of this machine are one folder, by their words or, where both are there, by
+/// what links lead to.
+fn is_one_here(one: &Path, other: &Path) -> bool {
+    let whole = |path: &Path| plain(&std::path::absolute(path).unwrap_or(path.to_owned()));
+    let there = |path: &Path| std::fs::canonicalize(path).ok();
+    whole(one) == whole(other) || there(one).is_some_and(|one| there(other) == Some(one))
+}
+
+/// A path without `.` and `..`, by its words alone.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match (part, plain.components().next_back()) {
+            (Component::CurDir, _) | (Component::ParentDir, Some(Component::RootDir)) => {}
+            (Component::ParentDir, Some(Component::Normal(_))) => {
+                plain.pop();
+            }
+            (part, _) => plain.push(part),
+        }
+    }
+    plain
 }
 
 #[cfg(test)]
@@ -891,6 +921,48 @@ mod tests {
         ] {
             let said = read(&text).unwrap_err();
             assert!(said.contains(says), "{text}: {said}");
+        }
+    }
+
+    /// Each run would give every file of it a longer name.
+    #[test]
+    fn an_archive_is_never_the_sources_own_folder_by_another_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path().join("in");
+        std::fs::create_dir(&here).unwrap();
+        std::os::unix::fs::symlink(&here, folder.path().join("link")).unwrap();
+        let of_folder = |path: &str| FOLDER.replace("'in'", &format!("'{path}'"));
+        let of_server = |path: &str| format!("{SFTP}path = '{path}'\n");
+        let here = here.display().to_string();
+        for (source, archive, is_refused) in [
+            (FOLDER.to_owned(), "/etc/tieout/in", true),
+            (FOLDER.to_owned(), "/etc/tieout/../tieout/./in/", true),
+            (FOLDER.to_owned(), "../in", true),
+            (FOLDER.to_owned(), "done/..", true),
+            (FOLDER.to_owned(), "..", false),
+            (FOLDER.to_owned(), "../done", false),
+            (FOLDER.to_owned(), "/in", false),
+            (FOLDER.to_owned(), "in", false),
+            (of_folder(&here), "../link", true),
+            (of_folder(&here), "../none", false),
+            (of_server("/out"), "/out", true),
+            (of_server("/out/"), "//out/.", true),
+            (of_server("/out"), "/../out", true),
+            (of_server("/out"), "../out", true),
+            (of_server("out"), "../out", true),
+            (of_server("../out"), "../../out", false),
+            (of_server("../out"), "../out", true),
+            (of_server("."), "done/..", true),
+            (of_server("."), "..", false),
+            (of_server("/out"), "/done", false),
+            (of_server("out"), "done", false),
+        ] {
+            let text = format!("{source}archive = '{archive}'\n");
+            let read = read(&text);
+            assert_eq!(read.is_err(), is_refused, "{text}: {read:?}");
+            if let Err(said) = read {
+                assert!(said.contains("archive: expected the name of a folder"), "{said}");
+            }
         }
     }
 
