@@ -4,6 +4,7 @@
 //! here: it is named, and read by [`Source::secrets`] before the first call.
 
 use std::collections::BTreeSet;
+use std::net::Ipv6Addr;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
@@ -573,6 +574,13 @@ impl SourceSettings {
         let host = self.host.as_ref().filter(plain);
         if host.is_none_or(|host| host.contains(['/', '@', ' '])) {
             wrong.add("host", "expected the server's name or address, as \"sftp.bank.example\"");
+        } else if host.is_some_and(|host| host.contains(':') && !is_ipv6(host)) {
+            let text = "expected the name or address alone, as \"sftp.bank.example\" or \
+                        \"2001:db8::1\"; the port stands in `port`";
+            wrong.add("host", text);
+        }
+        if self.port == Some(0) {
+            wrong.add("port", "expected 1 to 65535");
         }
         let user = self.user.as_ref().filter(plain);
         if user.is_none() {
@@ -803,6 +811,12 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
+/// An address of version 6, which has colons; behind `%` stands the interface that it is of.
+fn is_ipv6(host: &str) -> bool {
+    let address = host.split_once('%').map_or(host, |(address, _)| address);
+    address.parse::<Ipv6Addr>().is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -906,6 +920,13 @@ mod tests {
             (format!("{SFTP}passphrase_command = []"), "passphrase_env: a command is"),
             (format!("{SFTP}timeout = '1h'"), "timeout: expected a span"),
             (format!("{SFTP}port = 0x1ffff"), "invalid value"),
+            (format!("{SFTP}port = 0"), "port: expected 1 to 65535"),
+            (SFTP.replace("sftp.bank.example", "h:22"), "host: expected the name or address alone"),
+            (
+                SFTP.replace("sftp.bank.example", "[::1]"),
+                "host: expected the name or address alone",
+            ),
+            (SFTP.replace("sftp.bank.example", "::1:x"), "the port stands in `port`"),
             (format!("{SFTP}{}", expected.replace("%d", "%H")), "expected.0.name: expected"),
             (format!("{SFTP}{}", expected.replace("07:30", "7.30")), "expected.0.by: expected"),
             (format!("{SFTP}{expected}lag_days = 31"), "expected.0.lag_days"),
@@ -963,6 +984,14 @@ mod tests {
             if let Err(said) = read {
                 assert!(said.contains("archive: expected the name of a folder"), "{said}");
             }
+        }
+    }
+
+    #[test]
+    fn an_address_of_version_6_is_a_host() {
+        for host in ["::1", "2001:db8::22", "fe80::1%eth0"] {
+            let source = read(&SFTP.replace("sftp.bank.example", host)).unwrap();
+            assert_eq!(server(&source).address(), format!("[{host}]:22"));
         }
     }
 
