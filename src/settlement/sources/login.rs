@@ -11,8 +11,8 @@ use crate::settlement::sources::SourceError;
 use crate::settlement::sources::settings::{Secrets, Server};
 use crate::settlement::sources::wire::{Line, told};
 
-/// Servers hang up after six tries; the key and the password want one each.
-const AGENT_KEYS_MAX: usize = 4;
+/// Servers hang up after six tries.
+const TRIES_MAX: usize = 6;
 
 /// libssh2's code for a key file that it cannot read, or cannot open with this passphrase.
 const BAD_KEY: i32 = -16;
@@ -141,16 +141,29 @@ fn by_agent(attempt: &Attempt<'_>, tried: &mut Vec<String>) -> Result<(), Source
     if keys.is_empty() {
         tried.push("the SSH agent holds no key (ssh-add)".to_owned());
     }
-    for key in keys.iter().take(AGENT_KEYS_MAX) {
+    let most = agent_keys_max(attempt.server.key_file.is_some());
+    for key in keys.iter().take(most) {
         let ended = agent.userauth(&attempt.server.user, key);
         let refused =
             |_: &ssh2::Error| format!("the server does not take the agent's key {}", key.comment());
         attempt.note(ended, refused, tried)?;
         if attempt.line.session.authenticated() {
-            break;
+            return Ok(());
         }
     }
+    if keys.len() > most {
+        tried.push(format!(
+            "the agent holds {} keys, of which {most} were tried: name the right one as \
+             `key_file`, or let the agent hold fewer",
+            keys.len()
+        ));
+    }
     Ok(())
+}
+
+/// How many keys of the agent are tried: a password wants a try of its own, and so does a key.
+fn agent_keys_max(has_key: bool) -> usize {
+    TRIES_MAX.saturating_sub(1).saturating_sub(usize::from(has_key))
 }
 
 fn by_password(attempt: &Attempt<'_>, tried: &mut Vec<String>) -> Result<(), SourceError> {

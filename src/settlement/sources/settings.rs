@@ -112,7 +112,8 @@ pub struct SourceSettings {
     pub password_file: Option<PathBuf>,
     /// … or by a command.
     pub password_command: Option<Vec<String>>,
-    /// sftp: also try the keys of the SSH agent.
+    /// sftp: also try the keys of the SSH agent: its first five, or four beside a `key_file`, as
+    /// servers hang up after six tries.
     #[serde(default)]
     pub agent: bool,
     /// sftp: the host keys that are trusted, by fingerprint: `SHA256:…`; several while keys are

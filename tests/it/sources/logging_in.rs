@@ -150,6 +150,27 @@ fn an_agent_lets_us_in_by_any_of_its_keys() {
     assert!(text.contains("no SSH agent answers"), "{text}");
 }
 
+#[test]
+fn an_agent_with_more_keys_than_are_tried_says_so() {
+    let sshd = Sshd::plain();
+    sshd.put("a.xml", "<a/>");
+    let strangers = ["s1", "s2", "s3", "s4", "s5"];
+    for stranger in strangers {
+        sshd.keygen("ed25519", stranger, "");
+    }
+    let agent = Agent::with(&sshd, &["s1", "s2", "s3", "s4", "client", "s5"]);
+    let (code, text) = test_with_agent(&sshd, &sshd.path("agent"));
+    assert_eq!(code, Some(0), "the fifth: {text}");
+    drop(agent);
+    std::fs::remove_file(sshd.path("agent")).unwrap();
+    let agent = Agent::with(&sshd, &["s1", "s2", "s3", "s4", "s5", "client"]);
+    let (code, text) = test_with_agent(&sshd, &sshd.path("agent"));
+    assert_eq!(code, Some(12), "{text}");
+    let says = "the agent holds 6 keys, of which 5 were tried: name the right one as `key_file`";
+    assert!(text.contains(says), "{text}");
+    drop(agent);
+}
+
 /// A server in a root folder of its own, with a user and a password that the machine does not
 /// have. Only root may change its root.
 fn with_password(lines: &str) -> (Sshd, Child) {
