@@ -36,6 +36,16 @@ const AHEAD: usize = 4;
 /// Statements read at once.
 const STATEMENTS: i64 = 1_000;
 
+/// What stands for the format of a file that none knows.
+const UNKNOWN: &str = "unknown";
+
+/// What a file is expected to be whose content is not even reached.
+pub(super) const OPENS: &str = "a file or an archive that opens";
+
+/// What to do about one that no key opens.
+pub(super) const OPEN_NEXT: &str = "ask the sender for it again, or look at [source.decrypt] where \
+                                    the key is what is wrong; with other keys it is fetched again";
+
 /// What became of one file.
 #[derive(Debug, Clone)]
 pub struct BroughtIn {
@@ -145,7 +155,7 @@ impl BroughtIn {
             What::Loaded { .. }
             | What::Known { .. }
             | What::Quarantined { why: None, .. }
-            | What::Stopped => self.problem().map(ToString::to_string),
+            | What::Stopped => self.problem().map(said),
         }
     }
 
@@ -189,10 +199,12 @@ impl BroughtIn {
                     format!("another file has it otherwise: `tieout files show {id}`")
                 });
                 let text = format!("quarantined as file {id}, none of its lines counts: {what}");
-                let next = match self.format {
-                    SEALED => {
-                        "ask the sender for it again, or look at [source.decrypt] where the key \
-                         is what is wrong; with other keys it is fetched again"
+                let next = match (self.format, why) {
+                    (SEALED, _) => OPEN_NEXT,
+                    (UNKNOWN, None) => {
+                        "describe it as a [[format]], or name the format that it has as `format` \
+                         of its [[source]]: it is read again then; where it is not the file that \
+                         was meant, ask for that one"
                     }
                     _read => "ask for the file again; a right one is brought in beside it",
                 };
@@ -467,14 +479,14 @@ impl Carrier<'_> {
                 source: self.source.to_owned(),
                 name: name_within(&parcel.name(), within),
                 sha256: String::new(),
-                format: "unknown",
+                format: UNKNOWN,
                 version: String::new(),
                 what: What::Unreadable { next: next_of(error, is_its_own), why },
                 sums: None,
             });
         };
-        let problem = Problem::error(0, "file", "a file or an archive that opens", &why);
-        let shut = Shut { format: "unknown", version: String::new(), problem, why };
+        let problem = Problem::error(0, "file", OPENS, &why);
+        let shut = Shut { format: UNKNOWN, version: String::new(), problem, why };
         self.keep(origin, within, shut).await
     }
 
@@ -556,6 +568,14 @@ impl Carrier<'_> {
         let source = self.source.to_owned();
         Ok(BroughtIn { source, name, sha256, format, version, what, sums: None })
     }
+}
+
+/// A problem in words, without a line where none can be named.
+pub fn said(problem: &Problem) -> String {
+    if problem.line > 0 {
+        return problem.to_string();
+    }
+    format!("{}: expected {}, found {}", problem.field, problem.expected, problem.found)
 }
 
 /// What to do about a file that cannot be read: a packed one may end too early, or be not what it
@@ -641,6 +661,41 @@ pub(super) fn hash(input: &mut dyn Read) -> io::Result<String> {
             Ok(read) => hash.update(buffer.get(..read).unwrap_or_default()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quarantined(format: &'static str, why: Option<&str>, problem: Problem) -> BroughtIn {
+        let sums = Sums { problems: vec![problem], ..Sums::default() };
+        BroughtIn {
+            source: "bank-a".to_owned(),
+            name: "a.xml".to_owned(),
+            sha256: String::new(),
+            format,
+            version: String::new(),
+            what: What::Quarantined { id: 7, why: why.map(str::to_owned) },
+            sums: Some(sums),
+        }
+    }
+
+    #[test]
+    fn what_to_do_about_a_file_fits_what_is_wrong_with_it() {
+        for (format, why, line, says, next) in [
+            (UNKNOWN, None, 0, ": file: expected x, found y", "describe it as a [[format]]"),
+            (UNKNOWN, Some("it was cut"), 0, ": it was cut", "ask for the file again"),
+            (SEALED, Some("no key"), 0, ": no key", "look at [source.decrypt]"),
+            ("camt.053", None, 0, ": file: expected x, found y", "ask for the file again"),
+            ("camt.053", None, 3, ": line 3: file: expected x, found y", "ask for the file again"),
+        ] {
+            let problem = Problem::error(line, "file", "x", "y");
+            let (text, hint) = quarantined(format, why, problem).trouble().unwrap();
+            let wanted = format!("quarantined as file 7, none of its lines counts{says}");
+            assert_eq!(text, wanted, "{format}");
+            assert!(hint.contains(next), "{format}: {hint}");
         }
     }
 }

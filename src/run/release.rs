@@ -15,7 +15,7 @@ use crate::model::count::counted;
 use crate::model::money::Currency;
 use crate::model::settlement::{Direction, Problem};
 use crate::model::time::Instant;
-use crate::run::bring::{blocking, hash};
+use crate::run::bring::{OPEN_NEXT, OPENS, blocking, hash};
 use crate::run::error::{Doing, RunError};
 use crate::run::fetch::{Tell, Told, reading_of};
 use crate::run::host_name;
@@ -29,7 +29,7 @@ use crate::settlement::unwrap::members;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::error::StoreError;
-use crate::store::files::{FileDriver, FileFilter, FileRow, FileState, NewLine, Part};
+use crate::store::files::{FileDriver, FileFilter, FileRow, FileState, NewLine, Part, SEALED};
 use crate::store::release::{About, Difference, Release, Said, Spoken, Word};
 
 /// Parts between the parser and the database.
@@ -40,6 +40,10 @@ const AHEAD: usize = 4;
 pub enum Refused {
     /// No format knows it.
     Unknown,
+    /// It does not open: it was cut or damaged, or is an archive that is not read.
+    Shut(String),
+    /// No key opens it.
+    Sealed(String),
     /// Nothing in it shows which way money went.
     NoSides,
     /// It has no line that can be read.
@@ -69,6 +73,8 @@ impl Refused {
     pub fn text(&self) -> String {
         match self {
             Self::Unknown => "no format knows it, so that no line of it can be read".to_owned(),
+            Self::Shut(why) => format!("no line of it can be read: {why}"),
+            Self::Sealed(why) => format!("it cannot be decrypted: {why}"),
             Self::NoSides => {
                 "nothing in it shows which way money went, so that its lines would be guesses"
                     .to_owned()
@@ -97,6 +103,11 @@ impl Refused {
             Self::Unknown => {
                 "describe it as a [[format]] and name that in its [[source]]: it is read again then"
             }
+            Self::Shut(_) => {
+                "fetch it again, or ask whoever sends it for one that opens: it is brought in \
+                 beside this one, which can never be let count"
+            }
+            Self::Sealed(_) => OPEN_NEXT,
             Self::NoSides => {
                 "ask whoever sends it for a file that shows it, or describe it as a [[format]] \
                  (debit and credit, or a flag) and name that in its [[source]]: it is read again \
@@ -161,7 +172,7 @@ pub async fn refusal(
 ) -> Result<Option<Refused>, RunError> {
     if file.state == FileState::Quarantined {
         return Ok(match (reading(setup, file), &file.spooled_as) {
-            (None, _) => Some(Refused::Unknown),
+            (None, _) => Some(unread(file)),
             _ if file.problems.iter().any(Problem::leaves_sides_open) => Some(Refused::NoSides),
             (Some(_), None) => Some(Refused::NotKept),
             (Some(_), Some(_)) => None,
@@ -174,6 +185,16 @@ pub async fn refusal(
         return Ok(Some(Refused::Later(later)));
     }
     Ok(ousted(file, &differences).map(Refused::Untied))
+}
+
+/// Why nothing of a file was read.
+fn unread(file: &FileRow) -> Refused {
+    let shut = file.problems.iter().find(|problem| problem.expected == OPENS);
+    match (shut, file.problems.first()) {
+        (Some(problem), _) => Refused::Shut(problem.found.clone()),
+        (None, Some(problem)) if file.format == SEALED => Refused::Sealed(problem.found.clone()),
+        (None, _) => Refused::Unknown,
+    }
 }
 
 /// What a release of a quarantined file would load.
@@ -341,7 +362,7 @@ impl Releasing<'_> {
         file: &FileRow,
         now: Instant,
     ) -> Result<Result<Release, Refused>, RunError> {
-        let Some(reading) = reading(self.setup, file) else { return Ok(Err(Refused::Unknown)) };
+        let Some(reading) = reading(self.setup, file) else { return Ok(Err(unread(file))) };
         let Some(place) = &file.spooled_as else { return Ok(Err(Refused::NotKept)) };
         let path = self.setup.spool_dir.join(place);
         let place = path.display().to_string();

@@ -401,6 +401,14 @@ async fn what_cannot_be_used_is_kept_and_not_fetched_again(engine: Engine) {
     let cases = ["1 file_quarantined", "2 file_quarantined"];
     assert_eq!(shop.open_cases().await, cases);
     assert_eq!(spool(&shop).len(), 2, "their bytes are kept");
+    for (file, says) in [("1", "fetch it again"), ("2", "describe it as a [[format]]")] {
+        let words = ["files", "release", file, "--reason", "x"];
+        let refused = shop.tieout(&words).await.ended(3).stderr;
+        assert!(refused.contains(says), "{refused}");
+        assert_eq!(refused.contains("[[format]]"), file == "2", "{refused}");
+    }
+    let shown = shop.tieout(&["files", "show", "1"]).await.ended(0).stdout;
+    assert!(shown.contains(" file: expected a file or an archive that opens"), "{shown}");
     assert_eq!(note(&ingest(&shop, 0).await), [0, 2, 0]);
     assert_eq!(spool(&shop).len(), 2);
     // Another version may know more: it looks once.
@@ -452,6 +460,8 @@ async fn what_no_key_opens_is_kept_and_opened_with_other_keys(engine: Engine) {
     // The same keys would say the same of them: none is fetched.
     assert_eq!(note(&ingest(&shop, 0).await), [0, 3, 0]);
     assert_eq!(spool(&shop).len(), 3);
+    let shut = shop.tieout(&["files", "release", "1", "--reason", "x"]).await.ended(3).stderr;
+    assert!(shut.contains("[source.decrypt]") && !shut.contains("[[format]]"), "{shut}");
     // Another key in the same file: the same numbers, and what is in them.
     holds(&own);
     assert_eq!(note(&ingest(&shop, 3).await), [1, 1, 3]);
