@@ -457,7 +457,9 @@ impl Roles {
             sides,
             beside,
             others: others(&stems, whole),
-            card: any(words::CARD) || names.get(date).is_some_and(|own| own == words::BOUGHT_ON),
+            card: any(words::CARD)
+                || words::is_unnamed_card(names)
+                || names.get(date).is_some_and(|own| own == words::BOUGHT_ON),
             issuers: sheet::has(names, words::ISSUERS),
             kinds: all(names, words::KINDS),
             currency_like: names.iter().filter(|name| words::is_currency(name)).count(),
@@ -2743,6 +2745,59 @@ mod tests {
         assert_eq!(look(&lost).state, State::UnknownFormat);
         let account = look(&held).sums.statements.remove(0).head.account;
         assert_eq!(account.as_deref(), Some(iban));
+    }
+
+    #[test]
+    fn swedbank_s_rows_are_those_of_the_account_that_each_names() {
+        let head = "* Transaktionsrapport Period 2026-08-01 - 2026-08-11\n\
+                    Radnr,Clnr,Kontonr,Produkt,Valuta,Bokfdag,Transdag,Valutadag,Referens,Text,\
+                    Belopp,Saldo\n";
+        let first = "1,8000,0012345678,Konto,SEK,2026-08-11,2026-08-10,,a,b,-199.00,801.00\n\
+                     2,8000,0012345678,Konto,SEK,2026-08-10,2026-08-09,2026-08-10,c,d,50.00,1000.00\n";
+        let second = "3,8000,0099999999,Spar,SEK,2026-08-11,2026-08-11,,e,f,100.00,1100.00\n";
+        let found = look(&format!("{head}{first}{second}"));
+        assert_eq!(found.state, State::Ok);
+        let accounts = found.sums.statements.iter().map(|one| one.head.account.clone());
+        let accounts: Vec<String> = accounts.flatten().collect();
+        assert_eq!(accounts, ["0012345678", "0099999999"]);
+        let days = found.sums.statements.first().map(|one| (one.head.from, one.head.to)).unwrap();
+        let day = |text: &str| text.parse().ok();
+        assert_eq!(days, (day("2026-08-10"), day("2026-08-11")), "the day that it was booked");
+    }
+
+    #[test]
+    fn a_currency_beside_a_limit_above_the_rows_is_that_of_the_account() {
+        let card = "\"Credit Limit:\",\"SGD 5000\"\n\"Available Limit:\",\"SGD 3250.35\"\n\n\
+                    Transaction Date,Transaction Description,Transaction Status,Debit Amount,\
+                    Credit Amount\n19 Dec 2024,a,Settled,,450.25\n15 Dec 2024,b,Settled,6.50,\n";
+        assert_eq!(sums(card), ok("SGD", 45_025, 650));
+        let other = card.replace("SGD 3250", "USD 3250");
+        assert_eq!(look(&other).state, State::UnknownFormat);
+        let kbank = "Date,Transaction Type,Withdrawal (THB),Deposit (THB),\
+                     Outstanding Balance (THB)\n14/10/2020,Deposit,,\"1,000.00\",\"6,000.00\"\n\
+                     15/10/2020,Transfer,20.00,,\"5,980.00\"\n";
+        assert_eq!(sums(kbank), ok("THB", 100_000, 2_000));
+        assert_eq!(look(&kbank.replace("5,980", "5,981")).state, State::Quarantined);
+    }
+
+    #[test]
+    fn cards_whose_columns_say_nothing_of_one_are_left_open() {
+        let bought = "Date,Description,Note,Amount(GBP)\n05/09/2026,a,b,-8.5\n23/09/2026,c,d,30\n";
+        assert_eq!(look(bought).state, State::UnknownFormat);
+        let paid = "Date,Text,Amount,Currency\n23/09/2026,Software,3.49,GBP\n\
+                    24/09/2026,Books,12.00,GBP\n28/09/2026,Payment,-15.49,GBP\n";
+        assert_eq!(look(paid).state, State::Quarantined, "the card's bill");
+        let account = paid.replace("Payment", "Rent");
+        assert_eq!(sums(&account), ok("GBP", 1_549, 1_549));
+    }
+
+    #[test]
+    fn an_account_is_known_without_the_currency_behind_it() {
+        let text = "\"Kontonummer:\";\"DE12120300000000000000 / EUR\"\n\n\
+                    Buchungstag;Verwendungszweck;Betrag;Währung\n02.01.2026;a;-12,50;EUR\n\
+                    03.01.2026;b;20,00;EUR\n";
+        let account = look(text).sums.statements.remove(0).head.account;
+        assert_eq!(account.as_deref(), Some("DE12120300000000000000"));
     }
 
     #[test]

@@ -61,6 +61,7 @@ pub const DATE: &[&str] = &[
     "datum zuctovani",
     "datum verrekening",
     "bokföringsdag",
+    "bokfdag",
     "bokföringsdatum",
     "bokförd",
     "bogføringsdato",
@@ -540,6 +541,19 @@ pub fn is_masked(text: &str) -> bool {
     text.len() <= 40 && marks >= 2 && (3..=6).contains(&shown) && text.chars().all(is_own)
 }
 
+/// All columns of cards whose names say nothing of one, and whose issuers write what was bought
+/// without a minus.
+const UNNAMED_CARDS: &[&[&str]] = &[
+    &["date", "id", "amount", "description"],
+    &["date", "description", "amount gbp"],
+    &["date", "description", "note", "amount gbp"],
+];
+
+/// Whether a file has the columns of such a card, and no others.
+pub fn is_unnamed_card(names: &[String]) -> bool {
+    UNNAMED_CARDS.iter().any(|own| own.len() == names.len() && sheet::has(names, own))
+}
+
 /// Columns of one issuer's card, which writes what was bought without a minus.
 pub const ISSUERS: &[&str] = &[
     "transaction date",
@@ -754,11 +768,18 @@ const MAY_HAVE_COME_IN: &[&str] = &[
     "spłata karty",
 ];
 
-/// All of the text of such a row, where it says no more: an account writes so of any direct debit.
-const DIRECT_DEBITS: &[&str] =
-    &["lastschrift", "direct debit", "sepa direct debit", "sepa lastschrift", "bankeinzug"];
+/// All of the text of such a row, where it says no more: an account writes so of any direct debit,
+/// or payment.
+const DIRECT_DEBITS: &[&str] = &[
+    "lastschrift",
+    "direct debit",
+    "sepa direct debit",
+    "sepa lastschrift",
+    "bankeinzug",
+    "payment",
+];
 
-/// Whether a text says that something was collected, and neither by whom nor for what.
+/// Whether a text says that something was collected or paid, and neither by whom nor for what.
 pub fn is_direct_debit(text: &str) -> bool {
     text.len() <= 40 && DIRECT_DEBITS.contains(&normal(text).as_str())
 }
@@ -1201,6 +1222,7 @@ pub const BALANCE: &[&str] = &[
     "balance after transaction",
     "wallet saldo nach transaktion",
     "closing balance",
+    "outstanding balance",
     "saldo",
     "saldo na trn",
     "saldo na mutatie",
@@ -1241,8 +1263,13 @@ pub const BEFORE_AND_AFTER: &[(&str, &str)] = &[
 pub const HELD_BEFORE: &[&str] = &["saldo voor mutatie", "počáteční stav"];
 
 /// Names of the own account, each beside the name of the other side's: alone they are either's.
-const OWN_BESIDE: &[(&str, &[&str])] =
-    &[("konto", &["nr rachunku"]), ("číslo účtu", &["číslo účtu protiúčtu", "číslo protiúčtu"])];
+const OWN_BESIDE: &[(&str, &[&str])] = &[
+    ("konto", &["nr rachunku"]),
+    ("číslo účtu", &["číslo účtu protiúčtu", "číslo protiúčtu"]),
+    // Of one's own bank a row says the clearing number, too.
+    ("kontonr", &["clnr"]),
+    ("kontonummer", &["clearingnummer"]),
+];
 
 /// The own account by its name, where that of the other side is there as well.
 pub fn own_beside(names: &[String]) -> Option<usize> {
@@ -1340,9 +1367,19 @@ pub fn accounts(row: &[String]) -> Vec<(bool, String)> {
     let said = named(row).filter_map(|(name, value)| {
         let is_own = name == "iban" || ACCOUNT_ABOVE.contains(&name.as_str());
         let value = value.trim_matches(|c: char| matches!(c, '=' | '"') || c.is_whitespace());
+        let value = without_currency(value);
         is_own.then(|| (name == "iban", value.to_owned()))
     });
     said.collect()
+}
+
+/// An account without its currency behind it: `DE12… / EUR`.
+fn without_currency(account: &str) -> &str {
+    let Some((before, code)) = account.rsplit_once(' ') else { return account };
+    match code.len() == 3 && Currency::parse(code).is_ok() {
+        true => before.trim_end_matches([' ', '/']),
+        false => account,
+    }
 }
 
 /// What a row above the table says by each name: behind it in one field (`IBAN: CH93…`), or in the
@@ -2283,11 +2320,16 @@ pub fn currencies_within(row: &[String]) -> Vec<Currency> {
     own.filter_map(|(_, value)| one_currency(value)).collect()
 }
 
+/// What else a row above the table says of the account in its currency.
+const HELD_ABOVE: &[&str] =
+    &["available balance", "ledger balance", "credit limit", "available limit"];
+
 /// The code beside an amount or a number that a row above the table calls its balance or account,
 /// in the same field or the next: `Saldo;8'024.64 CHF`, `Saldo: CHF 45.83`, `Konto-Nr.;0/01 CHF`.
 pub fn currencies_beside(row: &[String]) -> Vec<Currency> {
     let said = named(row).filter_map(|(name, value)| {
-        let is_named = [BALANCE, ACCOUNT_ABOVE].iter().any(|of| of.contains(&name.as_str()));
+        let is_named =
+            [BALANCE, ACCOUNT_ABOVE, HELD_ABOVE].iter().any(|of| of.contains(&name.as_str()));
         code_beside(value).filter(|_| is_named)
     });
     said.collect()
@@ -2781,6 +2823,10 @@ pub fn flags_unbooked(name: &str, value: &str) -> bool {
 
 /// Values of [`STATUS`] for what was.
 const BOOKED: &[&str] = &[
+    "card charged",
+    "card refunded",
+    "payment deposited",
+    "payment sent",
     "completed",
     "complete",
     "booked",
@@ -4141,6 +4187,7 @@ pub const TEXT_ALONE: &[&str] = &[
     "bezeichnung",
     "protistrana",
     "customer beneficiary",
+    "transaction type",
 ];
 
 /// The payer's reference within a text of a German bank, up to the next of the codewords.
