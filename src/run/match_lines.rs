@@ -940,8 +940,20 @@ pub(super) async fn owners(
 }
 
 /// Why a bank's line that names a payout is none of what was paid.
-const NOT_AS_PAID: [Reason; 3] =
-    [Reason::AmountMismatch, Reason::CurrencyMismatch, Reason::DuplicateCapture];
+const NOT_AS_PAID: [Reason; 5] = [
+    Reason::AmountMismatch,
+    Reason::CurrencyMismatch,
+    Reason::DuplicateCapture,
+    Reason::Returned,
+    Reason::TagUnusable,
+];
+
+/// Whether a bank moved money by a line, be it with the code of a return: what it took back of a
+/// payout is that one's either way.
+fn is_banks_money(line: &OpenLine) -> bool {
+    let came_back = line.kind == LineKind::Return && Names::from(line).is_banks();
+    line.itemised && (line.kind == LineKind::Movement || came_back)
+}
 
 /// Lines that no row has may be a bank's bookings of a PSP's payouts: exactly one that names a
 /// payout, and comes to what the payout's own lines come to. Anything else is for a person.
@@ -950,9 +962,7 @@ async fn book_payouts(
     alone: &[(&OpenLine, Reason)],
 ) -> Result<(Vec<LineMark>, HashMap<LinePlace, PayoutKey>), RunError> {
     let now = scene.clock.now();
-    let may_be = |line: &OpenLine| {
-        line.kind == LineKind::Movement && line.itemised && !is_ahead(line.booked_on, now)
-    };
+    let may_be = |line: &OpenLine| is_banks_money(line) && !is_ahead(line.booked_on, now);
     let has_no_row = |reason: Reason| matches!(reason, Reason::Orphan | Reason::ReferenceMissing);
     let texts: HashSet<&str> = alone
         .iter()
@@ -1027,7 +1037,7 @@ fn only_in_currency(keys: &mut Vec<&PayoutKey>, line: &OpenLine) {
 
 /// Whether a line is the one booking of a payout, to the cent: no other line of any file carries a
 /// text that names it, not even as what came back, but what is paid out under its id in another
-/// currency.
+/// currency. What takes it back is none.
 async fn booked(
     scene: &Scene<'_>,
     line: &OpenLine,
@@ -1044,6 +1054,11 @@ async fn booked(
     let payout = scene.db.payout(key, None).await.doing("adding a payout up")?;
     let Some(payout) = payout else { return Ok(Err(Reason::Orphan)) };
     let Some(money) = line.amount else { return Ok(Err(Reason::ReferenceMissing)) };
+    let moved = line.direction.signed(money.minor);
+    let runs_back = payout.booked_as().is_some_and(|own| (own < 0) != (moved < 0));
+    if line.kind == LineKind::Return || payout.booked > 0 && runs_back {
+        return Ok(Err(Reason::Returned));
+    }
     if payout.booked > 0 {
         return Ok(Err(Reason::DuplicateCapture));
     }
@@ -1062,7 +1077,7 @@ async fn booked(
             return Ok(Err(Reason::TagUnusable));
         }
     }
-    let is_same = payout.booked_as() == Some(line.direction.signed(money.minor));
+    let is_same = payout.booked_as() == Some(moved);
     Ok(match () {
         () if money.currency.code() != key.currency => Err(Reason::CurrencyMismatch),
         () if !is_same => Err(Reason::AmountMismatch),

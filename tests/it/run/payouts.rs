@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::run::fetching::folder;
-use crate::run::files::{REFUNDS, at_bank, bring, camt, camt_from, credit, lines, returned};
+use crate::run::files::{REFUNDS, at_bank, bring, camt, camt_from, credit, debit, lines, returned};
 use crate::run::given_back::adyen;
 use crate::run::shop::{Engine, Payment, Ran, Shop, Words, at_text, on_both_databases, tieout_now};
 use crate::support::events;
@@ -36,6 +36,7 @@ on_both_databases!(
     a_payout_that_failed_is_a_part_of_the_next_one,
     a_payout_that_the_bank_took_back_is_not_explained,
     what_the_bank_did_to_a_payout_later_is_told,
+    what_the_bank_took_back_of_a_payout_is_a_case_with_a_code_or_without,
     a_payout_known_by_a_reference_differs_with_its_line,
     batches_of_two_merchant_accounts_in_one_report_are_two_payouts,
     a_batch_that_several_kinds_of_report_tell_stands_once,
@@ -988,7 +989,7 @@ async fn a_payout_that_the_bank_took_back_is_not_explained(engine: Engine) {
     let ran = shop.run().await;
     let told = payouts(&dir(&shop, &ran));
     assert!(told[0].ends_with(" 0.00 bank 97.00 differs"), "{told:?}");
-    let open = ["po_1 open tag_unusable -", "po_1 open orphan -"];
+    let open = ["po_1 open tag_unusable -", "po_1 open returned -"];
     assert_eq!(bank_lines(&shop).await, open, "two lines that name it are nobody's");
     let shown = shop.tieout(&["files", "show", "1"]).await.ended(0).stdout;
     assert!(shown.contains("the bank's files have it otherwise"), "{shown}");
@@ -1021,7 +1022,7 @@ async fn what_the_bank_did_to_a_payout_later_is_told(engine: Engine) {
         (
             "went",
             (109_700, returned(9_700, "po_1", "AC04")),
-            "took back 97.00 EUR, line 3:1 (orphan)",
+            "took back 97.00 EUR, line 3:1 (returned)",
         ),
         (
             "again",
@@ -1038,6 +1039,41 @@ async fn what_the_bank_did_to_a_payout_later_is_told(engine: Engine) {
         assert!(shown.contains(says), "{shown}");
     }
     shop.check(false).await;
+}
+
+async fn what_the_bank_took_back_of_a_payout_is_a_case_with_a_code_or_without(engine: Engine) {
+    // A line has a case once the day of its booking is over.
+    let now = chrono::Utc::now().date_naive();
+    let day = now.checked_sub_days(chrono::Days::new(2)).unwrap();
+    let older = |text: String| text.replace(&now.to_string(), &day.to_string());
+    for went in [returned(9_700, "po_1", "AC04"), debit(9_700, "po_1")] {
+        let shop = shop_with_cards_and_bank(engine).await;
+        let report = stripe(&[
+            ("charge", "ch_1", "100.00", "3.00", "97.00", "po_1"),
+            ("payout", "po_1", "-97.00", "0.00", "-97.00", "po_1"),
+        ]);
+        bring_cards(&shop, "report.csv", &report).await;
+        let came = camt("camt.053", "S1", &[credit(9_700, "po_1")]);
+        bring(&shop, "came.xml", &older(came), 0).await;
+        let told = payouts(&dir(&shop, &shop.run().await));
+        assert!(told[0].ends_with(" bank 97.00 explained"), "{told:?}");
+        let went = camt_from(109_700, "camt.053", "S2", &[went]);
+        bring(&shop, "went.xml", &older(went), 0).await;
+        let report = dir(&shop, &shop.run().await);
+        let told = payouts(&report);
+        assert!(told[0].ends_with(" bank -97.00 differs"), "{told:?}");
+        let exceptions = std::fs::read_to_string(report.join("exceptions.csv")).unwrap();
+        assert!(exceptions.contains("A booked payment came back."), "{exceptions}");
+        for _look in 0..2 {
+            shop.run().await;
+        }
+        let open = ["po_1 matched - tieout_payouts", "po_1 open returned -"];
+        assert_eq!(bank_lines(&shop).await, open);
+        assert_eq!(shop.open_cases().await, ["3:1 returned"]);
+        let said = shop.texts("select text from tieout_cases").await.remove(0);
+        assert!(said.contains("not the one booking of payout po_1 of cards"), "{said}");
+        shop.check(false).await;
+    }
 }
 
 /// Adyen's batch is called by its number, and the bank's line by the reference of its payout.
