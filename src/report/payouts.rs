@@ -63,6 +63,7 @@ pub fn names_of(own: &LineOfRun) -> Vec<String> {
             | Reason::CurrencyMismatch
             | Reason::DuplicateCapture
             | Reason::Returned
+            | Reason::TagUnusable
     );
     if !is_such || !matches!(line.kind, LineKind::Movement | LineKind::Return) {
         return Vec::new();

@@ -37,6 +37,7 @@ on_both_databases!(
     a_payout_that_the_bank_took_back_is_not_explained,
     what_the_bank_did_to_a_payout_later_is_told,
     what_the_bank_took_back_of_a_payout_is_a_case_with_a_code_or_without,
+    two_bookings_of_a_payout_of_an_earlier_run_stand_with_it,
     a_payout_known_by_a_reference_differs_with_its_line,
     batches_of_two_merchant_accounts_in_one_report_are_two_payouts,
     a_batch_that_several_kinds_of_report_tell_stands_once,
@@ -1074,6 +1075,22 @@ async fn what_the_bank_took_back_of_a_payout_is_a_case_with_a_code_or_without(en
         assert!(said.contains("not the one booking of payout po_1 of cards"), "{said}");
         shop.check(false).await;
     }
+}
+
+async fn two_bookings_of_a_payout_of_an_earlier_run_stand_with_it(engine: Engine) {
+    let shop = shop_with_cards_and_bank(engine).await;
+    let report = stripe(&[
+        ("charge", "ch_1", "10.00", "0.30", "9.70", "po_1"),
+        ("payout", "po_1", "-9.70", "0.00", "-9.70", "po_1"),
+    ]);
+    bring_cards(&shop, "report.csv", &report).await;
+    shop.run().await;
+    let both = [credit(970, "po_1"), credit(970, "po_1")];
+    bring(&shop, "stmt.xml", &camt("camt.053", "S1", &both), 0).await;
+    let told = payouts(&dir(&shop, &shop.run().await));
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].ends_with("bank 9.70 differs"), "{told:?}");
+    shop.check(false).await;
 }
 
 /// Adyen's batch is called by its number, and the bank's line by the reference of its payout.
