@@ -111,8 +111,15 @@ fn payments(lines: &[SettledLine], kind: Kind) -> (BTreeMap<String, Group<'_>>, 
     // In the order of time, so that the same lines in another order are the same objects; a payment
     // that says of itself that it came back is there before the line by which it did.
     back.sort_by_key(|line| (!says_itself(line), line.at, line.place.as_str()));
+    let mut homes: BTreeMap<AchEntry<'_>, String> = BTreeMap::new();
     for line in back {
-        let own = home_of(line, &groups);
+        // What is told again is of the payment that it was of: it is no further payment's return.
+        let entry = ach_entry(line);
+        let known = entry.and_then(|entry| homes.get(&entry).cloned());
+        let own = known.unwrap_or_else(|| home_of(line, &groups));
+        if let Some(entry) = entry {
+            homes.entry(entry).or_insert_with(|| own.clone());
+        }
         groups.entry(own).or_default().back.push(line);
     }
     for line in undone {
@@ -692,16 +699,20 @@ fn was_moved(kind: LineKind) -> bool {
 /// file of another letter or of another day, and one that was dishonoured or contested (R61 to
 /// R77), name the same entry by its trace.
 fn each_once(mut back: Vec<&SettledLine>) -> Vec<&SettledLine> {
-    let mut entries: BTreeSet<(&str, Option<i64>)> = BTreeSet::new();
-    back.retain(|line| {
-        let trace = line.original.as_deref().filter(|_| line.format == ACH);
-        let minor = line.money.map(|money| money.minor);
-        trace.is_none_or(|trace| entries.insert((trace, minor)))
-    });
+    let mut entries: BTreeSet<AchEntry<'_>> = BTreeSet::new();
+    back.retain(|line| ach_entry(line).is_none_or(|entry| entries.insert(entry)));
     if back.iter().any(|line| is_return(line.kind) && !says_itself(line)) {
         back.retain(|line| !says_itself(line));
     }
     back
+}
+
+/// An ACH entry that comes back: its trace and amount.
+type AchEntry<'a> = (&'a str, Option<i64>);
+
+fn ach_entry(line: &SettledLine) -> Option<AchEntry<'_>> {
+    let trace = line.original.as_deref().filter(|_| line.format == ACH)?;
+    Some((trace, line.money.map(|money| money.minor)))
 }
 
 /// Whether a line is a payment's own, which says that it came back.
@@ -912,6 +923,30 @@ mod tests {
                 "3 return - 300 of=T1 code=R61 in=nacha at=21",
             ],
             &["T1 captured 300/300 returned R02"],
+        ),
+        (
+            "it is that one also where the money was collected again",
+            Kind::Charge,
+            &[
+                "1 movement + 300 in=bai2",
+                "2 return - 300 code=R01 in=bai2 at=20",
+                "3 return - 300 of=T1 code=R01 in=nacha at=20",
+                "4 movement + 300 in=bai2 at=22",
+                "5 return - 300 of=T1 code=R01 in=nacha at=20",
+                "6 return - 300 of=T1 code=R61 in=nacha at=23",
+            ],
+            &["F1:1 captured 300/300 returned R01", "F1:4 captured 300/0"],
+        ),
+        (
+            "that of the other payment is another one",
+            Kind::Charge,
+            &[
+                "1 movement + 300 in=bai2",
+                "2 return - 300 of=T1 code=R01 in=nacha at=20",
+                "3 movement + 300 in=bai2 at=22",
+                "4 return - 300 of=T2 code=R01 in=nacha at=23",
+            ],
+            &["F1:1 captured 300/300 returned R01", "F1:3 captured 300/300 returned R01"],
         ),
         (
             "that of another entry is another one",
