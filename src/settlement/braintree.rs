@@ -3,9 +3,10 @@
 //! search", the Control Panel's download, and "Transaction-level fee report".
 //!
 //! The type of the row says the way: a sale is money in, a credit money out. Amounts are unsigned,
-//! but for a credit, which some exports write with a minus. Only what was settled is booked. The
-//! file declares no sum. A fee report lists what was settled, with no status of its own; one
-//! without its day of settlement is not taken as booked.
+//! but for a credit, which some exports write with a minus. Only what was settled is booked, in the
+//! currency of settlement; what a payment is compared by is in the currency that the customer paid
+//! in. The file declares no sum. A fee report lists what was settled, with no status of its own;
+//! one without its day of settlement is not taken as booked.
 
 use crate::model::money::Currency;
 use crate::model::settlement::{
@@ -36,13 +37,20 @@ const FEES: &[&str] = &[
 ];
 
 /// Columns of an amount, of a currency, of a day, and of what is in no sum.
-const AMOUNTS: &[&str] = &["settlement amount", "amount submitted for settlement"];
+const AMOUNTS: &[&str] =
+    &["settlement amount", "amount submitted for settlement", "presentment amount"];
 const CURRENCIES: &[&str] = &[
     "settlement currency",
     "settlement currency iso code",
     "currency iso code",
     "presentment currency iso code",
+    "presentment currency",
 ];
+
+/// Columns of what the customer paid, and of its currency.
+const PAID: [&str; 2] = ["amount submitted for settlement", "presentment amount"];
+const PAID_IN: &[&str] =
+    &["currency iso code", "presentment currency iso code", "presentment currency"];
 const DAYS: &[&str] = &["disbursement date", "settlement date", "created datetime"];
 const BESIDE: &[&str] = &[
     "total fee amount",
@@ -127,7 +135,7 @@ impl Braintree {
             // In whichever currency: it is not the one that was submitted.
             return ("Settlement Amount", settled, code);
         }
-        let code = self.of(row, &["currency iso code", "presentment currency iso code"]);
+        let code = self.of(row, PAID_IN);
         match row.get(submitted) {
             // Declined before it was submitted: nothing moved.
             "" if self.status(row) == EntryStatus::Info => {
@@ -135,6 +143,49 @@ impl Braintree {
             }
             text => ("Amount Submitted For Settlement", text, code),
         }
+    }
+
+    /// What the customer paid, where that is in another currency than the amount `signed`. What is
+    /// not told is not what it is in the currency of settlement.
+    fn gross(
+        &self,
+        row: &Row<'_>,
+        (signed, settled): (i64, Currency),
+    ) -> Result<Option<SignedMoney>, Problem> {
+        let code = self.of(row, PAID_IN);
+        let own = if code.is_empty() { settled } else { currency(row, "Currency ISO Code", code)? };
+        if own == settled {
+            return Ok(money(signed, settled));
+        }
+        let (field, text) = match self.search {
+            Some((_, submitted)) => ("Amount Submitted For Settlement", row.get(submitted)),
+            None => ("Presentment Amount", self.of(row, &["presentment amount"])),
+        };
+        if text.is_empty() {
+            return Ok(None);
+        }
+        Ok(money(self.signed(row, (field, text), own)?, own))
+    }
+
+    /// An amount with the sign of the row's type.
+    fn signed(
+        &self,
+        row: &Row<'_>,
+        (field, text): (&str, &str),
+        currency: Currency,
+    ) -> Result<i64, Problem> {
+        let kind = row.get(self.kind);
+        let signed = match kind.to_ascii_lowercase().as_str() {
+            "sale" => Numerals::PLAIN.read_unsigned(text, currency),
+            "credit" => Numerals::PLAIN
+                .read_unsigned(text.strip_prefix('-').unwrap_or(text), currency)
+                .map(i64::saturating_neg),
+            _other => {
+                let field = "Transaction Type";
+                return Err(Problem::error(row.line, field, "sale or credit", kind));
+            }
+        };
+        signed.map_err(|refused| refused.at(row.line, field, text, currency))
     }
 
     fn status(&self, row: &Row<'_>) -> EntryStatus {
@@ -190,22 +241,12 @@ impl Report for Braintree {
         }
         let (field, text, code) = self.amount(row);
         let currency = currency(row, "Currency ISO Code", code)?;
-        let kind = row.get(self.kind);
-        let signed = match kind.to_ascii_lowercase().as_str() {
-            "sale" => Numerals::PLAIN.read_unsigned(text, currency),
-            "credit" => Numerals::PLAIN
-                .read_unsigned(text.strip_prefix('-').unwrap_or(text), currency)
-                .map(i64::saturating_neg),
-            _other => {
-                let field = "Transaction Type";
-                return Err(Problem::error(row.line, field, "sale or credit", kind));
-            }
-        };
-        let signed = signed.map_err(|refused| refused.at(row.line, field, text, currency))?;
+        let signed = self.signed(row, (field, text), currency)?;
+        let gross = self.gross(row, (signed, currency))?;
         let fee = self.fee(row, currency, out);
         let (mut entry, mut line) = out.entry(row, signed, currency);
         line.fee = fee;
-        line.gross = money(signed, currency);
+        line.gross = gross;
         line.tag(TagKind::OrderId, self.of(row, &["order id"]));
         let own = if signed < 0 { TagKind::RefundId } else { TagKind::PaymentId };
         line.tag(own, row.get(self.id));
@@ -214,7 +255,7 @@ impl Report for Braintree {
         let original = ["refunded transaction id", "original transaction id"];
         line.original_reference = some(self.of(row, &original));
         line.batch_id = some(self.of(row, &["settlement batch id"]));
-        entry.type_code = some(kind);
+        entry.type_code = some(row.get(self.kind));
         entry.status = self.status(row);
         // What was settled before and is void now is not what the other file says.
         let word = self.search.map_or("", |(at, _)| row.get(at)).to_ascii_lowercase();
@@ -238,7 +279,8 @@ impl Report for Braintree {
         let name = self.layout.names.get(at).map(String::as_str)?;
         let is = |names: &[&str]| names.contains(&name);
         let text = row.get(at);
-        let places = Currency::parse_any(self.amount(row).2).map_or(u32::MAX, |c| c.exponent());
+        let of = if is(&PAID) { self.of(row, PAID_IN) } else { self.amount(row).2 };
+        let places = Currency::parse_any(of).map_or(u32::MAX, |c| c.exponent());
         let last = if is(AMOUNTS) && !text.is_empty() {
             Last::Money(Some(b'.'))
         } else if is(AMOUNTS) || self.search.is_some_and(|(status, _)| status == at) {
@@ -263,7 +305,48 @@ impl Report for Braintree {
 mod tests {
     use std::io::Cursor;
 
+    use super::*;
+    use crate::settlement::Item;
     use crate::settlement::ledger::{State, inspect};
+
+    /// What the customer paid is compared; what was settled is what is booked.
+    #[test]
+    fn money_of_another_currency_is_compared_in_the_one_that_was_paid_in() {
+        let search = "Transaction ID,Transaction Type,Transaction Status,Currency ISO Code,\
+                      Amount Submitted For Settlement,Settlement Amount,\
+                      Settlement Currency ISO Code";
+        let fees = "Transaction ID,Original Transaction ID,Settlement Date,Transaction Type,\
+                    Presentment Currency,Presentment Amount,Settlement Currency,Settlement Amount";
+        for (header, row, want) in [
+            (search, "b1,sale,settled,EUR,100.00,108.00,USD", "of 10800 USD: 10000 EUR"),
+            (search, "b1,credit,settled,EUR,100.00,108.00,USD", "of 10800 USD: -10000 EUR"),
+            (search, "b1,sale,settled,EUR,100.00,100.00,EUR", "of 10000 EUR: 10000 EUR"),
+            (search, "b1,sale,settled,EUR,,108.00,USD", "of 10800 USD: -"),
+            (search, "b1,sale,settled,EUR,-1.00,108.00,USD", ""),
+            (search, "b1,sale,settled,,108.00,108.00,USD", "of 10800 USD: 10800 USD"),
+            (fees, "b1,,2026-06-02,sale,JPY,1200,EUR,10.00", "of 1000 EUR: 1200 JPY"),
+            (fees, "b1,,2026-06-02,credit,JPY,-1200,EUR,-10.00", "of 1000 EUR: -1200 JPY"),
+            (fees, "b1,,2026-06-02,sale,EUR,10.00,EUR,9.00", "of 900 EUR: 900 EUR"),
+            (fees, "b1,,2026-06-02,sale,JPY,,EUR,9.00", "of 900 EUR: -"),
+        ] {
+            let text = format!("{header}\n{row}\n");
+            let source = Source::open(Box::new(Cursor::new(text.into_bytes())), None).unwrap();
+            let (mut parser, mut told) = (open(source), String::new());
+            while let Some(item) = parser.next().unwrap() {
+                match item {
+                    Item::Entry(entry) => {
+                        told = format!("of {} {}: ", entry.minor, entry.currency);
+                    }
+                    Item::Line(line) => match line.gross {
+                        Some(gross) => told += &format!("{} {}", gross.minor, gross.currency),
+                        None => told.push('-'),
+                    },
+                    _other => {}
+                }
+            }
+            assert_eq!(told, want, "{row}");
+        }
+    }
 
     #[test]
     fn what_was_settled_has_an_amount_and_its_currency() {

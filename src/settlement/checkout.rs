@@ -8,7 +8,8 @@
 //! It reckons in fractions of a minor unit, with up to eight decimals. Sums are held and compared
 //! exactly. A row is told in whole minor units: those by which the rounded sum of its payout grows
 //! with it, so that the rows come to the rounded payout, and none is off by more than one. What a
-//! payment is compared by is its own amount, rounded for itself.
+//! payment is compared by is its own amount, rounded for itself, in the currency that the customer
+//! paid in: the processing currency, which may be another one.
 //!
 //! An authorization, a void and a verification of a card move no money: what stands in their rows
 //! is the fee of them, which goes out. The equation holds with all signs turned as well, so that
@@ -17,7 +18,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::money::{Currency, decimal_text};
-use crate::model::settlement::{Finality, LineKind, Problem, StatementEnd, TagKind};
+use crate::model::settlement::{Finality, LineKind, Problem, SignedMoney, StatementEnd, TagKind};
 use crate::settlement::Parse;
 use crate::settlement::amount::{Refused, shown};
 use crate::settlement::kinds;
@@ -191,6 +192,55 @@ impl Running {
     }
 }
 
+/// Where the money stands that the customer paid, or got back.
+struct Processing {
+    currency: Option<usize>,
+    amount: Option<usize>,
+}
+
+impl Processing {
+    fn new(layout: &Layout, amount: &str) -> Result<Self, Problem> {
+        let currency = layout.one(&["processing currency"])?;
+        Ok(Self { currency, amount: layout.one(&[amount])? })
+    }
+
+    /// That money of a row of this kind, where it is in another currency than what is held of it.
+    fn money(
+        &self,
+        (row, layout): (&Row<'_>, &Layout),
+        kind: LineKind,
+        (held, holding): (i128, Currency),
+    ) -> Result<Option<SignedMoney>, Problem> {
+        let (code, text) = (row.maybe(self.currency), row.maybe(self.amount));
+        let is_customers = held != 0 && !matches!(kind, LineKind::Fee | LineKind::Adjustment);
+        if !is_customers || code.is_empty() || text.is_empty() {
+            return Ok(None);
+        }
+        let own = currency(row, "Processing Currency", code)?;
+        if own == holding {
+            return Ok(None);
+        }
+        let name = self.amount.and_then(|at| layout.shown.get(at)).map_or("", String::as_str);
+        let exact = fine(row, name, text, own)?;
+        if sign_of(exact) != sign_of(held) {
+            let expected = format!("the side of what is held, {}", shown_fine(held, holding));
+            return Err(Problem::error(row.line, name, expected, text));
+        }
+        Ok(money(nearest(row, name, exact, own)?, own))
+    }
+
+    /// What one of the two columns says, where it is the last.
+    fn last(&self, row: &Row<'_>, at: usize) -> Option<Last> {
+        let (code, text) = (row.maybe(self.currency), row.maybe(self.amount));
+        if self.amount == Some(at) {
+            return (!code.is_empty()).then(|| last_money(row, at));
+        }
+        // A row of fees has none.
+        let is_of_money = self.currency == Some(at) && !matches!(text, "" | "0");
+        (is_of_money && Currency::parse_any(code).is_err()).then_some(Last::Unsure)
+    }
+}
+
 struct Breakdown {
     entity: Option<usize>,
     kind: usize,
@@ -200,6 +250,7 @@ struct Breakdown {
     gross: Option<usize>,
     deduction: Option<usize>,
     net: usize,
+    processing: Processing,
     booked: Option<usize>,
     running: Running,
     once: Once,
@@ -219,6 +270,7 @@ impl Breakdown {
             gross: layout.one(&["gross in holding currency"])?,
             deduction: layout.one(&["deduction in holding currency"])?,
             net: layout.need("net in holding currency")?,
+            processing: Processing::new(&layout, "gross in processing currency")?,
             booked: layout.one(&["processed on"])?,
             running: Running::default(),
             once: Once::default(),
@@ -304,6 +356,8 @@ impl Report for Breakdown {
         let kind = self.kind(row, gross, exact)?;
         note_kind(&mut self.unknown, row, self.kind, &self.layout, out);
         self.check(row, [gross, deduction], exact, currency, out);
+        let held = (gross.unwrap_or(0), currency);
+        let processed = self.processing.money((row, &self.layout), kind, held)?;
         let whole = |exact: i128| nearest(row, NET, exact, currency);
         let (gross, deduction) = (gross.map(whole).transpose()?, deduction.map(whole).transpose()?);
         let payout = row.maybe(self.payout);
@@ -312,7 +366,7 @@ impl Report for Breakdown {
         let (mut entry, mut line) = out.entry(row, net, currency);
         let [payment, reference] = self.ids.map(|at| row.get(at));
         out.extend(self.once.note(row.line, "row", row.get(self.kind), &[&row.raw()]));
-        line.gross = gross.and_then(|minor| money(minor, currency));
+        line.gross = processed.or_else(|| gross.and_then(|minor| money(minor, currency)));
         let fee = deduction.map(|minor| match gross {
             Some(gross) => gross.saturating_sub(net),
             None => minor.saturating_neg(),
@@ -348,7 +402,8 @@ impl Report for Breakdown {
             Last::Day
         } else {
             let is_reference = self.ids.contains(&at) || self.payout == Some(at);
-            Some(Last::Other).filter(|_| is_reference)?
+            let other = || Some(Last::Other).filter(|_| is_reference);
+            self.processing.last(row, at).or_else(other)?
         };
         Some((last, PLACES))
     }
@@ -370,6 +425,7 @@ struct Actions {
     payout: Option<usize>,
     currency: usize,
     amount: usize,
+    processing: Processing,
     booked: Option<usize>,
     running: Running,
     once: Once,
@@ -389,6 +445,7 @@ impl Actions {
             payout: layout.one(&["payout id"])?,
             currency: layout.need("holding currency")?,
             amount: layout.need("holding currency amount")?,
+            processing: Processing::new(&layout, "processing currency amount")?,
             booked: layout.one(&["processed on"])?,
             running: Running::default(),
             once: Once::default(),
@@ -428,6 +485,8 @@ impl Report for Actions {
         note_kind(&mut self.unknown, row, self.action_kind, &self.layout, out);
         // What decides a payment is its own amount, whatever fractions stand above it.
         let gross = nearest(row, AMOUNT, exact, currency)?;
+        let own = (row, &self.layout);
+        let processed = self.processing.money(own, kind, (exact, currency))?;
         let minor = self.running.add(row, row.maybe(self.payout), exact, currency)?;
         let (payment, part) = (row.get(self.payment), row.get(self.part));
         // Fees may be alike, and money is not.
@@ -441,7 +500,7 @@ impl Report for Actions {
         let (mut entry, mut line) = out.entry(row, minor, currency);
         line.kind = kind;
         if line.kind != LineKind::Fee {
-            line.gross = money(gross, currency);
+            line.gross = processed.or_else(|| money(gross, currency));
         }
         line.net = money(minor, currency);
         line.tag(TagKind::MerchantReference, row.maybe(self.reference));
@@ -467,7 +526,8 @@ impl Report for Actions {
             Last::Day
         } else {
             let ids = [Some(self.payment), self.action, self.reference, self.payout];
-            Some(Last::Other).filter(|_| ids.contains(&Some(at)))?
+            let other = || Some(Last::Other).filter(|_| ids.contains(&Some(at)));
+            self.processing.last(row, at).or_else(other)?
         };
         Some((last, PLACES))
     }
@@ -684,6 +744,47 @@ mod tests {
         assert_eq!(of(foobar), (State::Ok, 1), "it is told");
         for row in [",,,,,USD,99.9", "Total,,,,,USD,99.9", "pay_1,,,,Total,USD,99.9", first] {
             assert_eq!(of(row).0, State::Quarantined, "{row}");
+        }
+    }
+
+    /// What the customer paid is compared; what it is in the holding currency is what is paid out.
+    #[test]
+    fn money_of_another_currency_is_compared_in_the_one_that_was_paid_in() {
+        let breakdown = "Type,Payment ID,Reference,Holding Currency,Gross In Holding Currency,\
+                         Deduction In Holding Currency,Net In Holding Currency,Payout ID,\
+                         Processing Currency,Gross In Processing Currency";
+        let actions = "Payment ID,Action Type,Breakdown Type,Holding Currency,\
+                       Holding Currency Amount,Processing Currency,Processing Currency Amount";
+        for (header, row, want) in [
+            (breakdown, "Charge,p1,o,USD,33.33,-1,32.33,P,JPY,5000", "of 3233 USD: 5000 JPY"),
+            (breakdown, "Refund,p1,o,USD,-33.33,0,-33.33,P,JPY,-5000", "of 3333 USD: -5000 JPY"),
+            (breakdown, "Charge,p1,o,USD,33.33,-1,32.33,P,USD,33.33", "of 3233 USD: 3333 USD"),
+            (breakdown, "Charge,p1,o,USD,33.33,-1,32.33,P,,", "of 3233 USD: 3333 USD"),
+            (breakdown, "Charge,p1,o,USD,33.33,-1,32.33,P,JPY,-5000", ""),
+            (breakdown, "Charge,p1,o,USD,33.33,-1,32.33,P,XYZW,5000", ""),
+            (breakdown, "Dispute fee,p1,o,USD,0,-1,-1,P,JPY,0", "of 100 USD: 0 USD"),
+            (actions, "p1,Capture,Capture,USD,33.33,JPY,5000", "of 3333 USD: 5000 JPY"),
+            (actions, "p1,Capture,Capture,USD,33.33,USD,33.33", "of 3333 USD: 3333 USD"),
+            (actions, "p1,Capture,Capture,USD,33.33,JPY,-5000", ""),
+            (actions, "p1,Capture,Scheme Fixed Fee,USD,-0.1,JPY,0", "of 10 USD: -"),
+        ] {
+            let text = format!("{header}\n{row}\n");
+            let source = Source::open(Box::new(Cursor::new(text.into_bytes())), None).unwrap();
+            let open = if header == actions { open_actions } else { open_breakdown };
+            let (mut parser, mut told) = (open(source), String::new());
+            while let Some(item) = parser.next().unwrap() {
+                match item {
+                    Item::Entry(entry) => {
+                        told = format!("of {} {}: ", entry.minor, entry.currency);
+                    }
+                    Item::Line(line) => match line.gross {
+                        Some(gross) => told += &format!("{} {}", gross.minor, gross.currency),
+                        None => told.push('-'),
+                    },
+                    _other => {}
+                }
+            }
+            assert_eq!(told, want, "{row}");
         }
     }
 
