@@ -537,9 +537,11 @@ fn tolerated(view: &View<'_>, item: &Item<'_>) -> Option<Money> {
     view.policy.tolerance.delta(row, line)
 }
 
-/// A settled line that was booked so long after the row was sent that it may be another's.
+/// A settled line that was booked so long after the row was sent that it may be another's. What a
+/// row that ended as paid by itself was paid by is its own, however late it was booked.
 fn out_of_window(view: &View<'_>, item: &Item<'_>) -> Option<Decision> {
-    let window = view.policy.tolerance.date_window.filter(|_| item.is_settled)?;
+    let decides = item.is_settled && view.standing != Standing::Settled;
+    let window = view.policy.tolerance.date_window.filter(|_| decides)?;
     let until = later(absence::mapped_last_attempt(view.row()), window);
     if item.object.created_at <= until {
         return None;

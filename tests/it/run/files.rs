@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::run::given_back::adyen;
 use crate::run::shop::{Engine, Payment, Shop, Words, at_text, on_both_databases, tieout_now};
 
 on_both_databases!(
@@ -27,6 +28,7 @@ on_both_databases!(
     what_is_dated_far_ahead_contradicts_no_row,
     what_tells_no_day_of_its_booking_is_of_its_statements,
     what_differs_is_tolerated_only_as_configured,
+    a_paid_rows_money_is_its_own_however_late_it_was_booked,
     what_came_back_is_no_second_payment,
     what_a_file_says_went_back_is_not_overruled,
     a_case_shows_the_line_that_came_last,
@@ -1017,6 +1019,20 @@ async fn what_is_dated_far_ahead_contradicts_no_row(engine: Engine) {
         assert!(ran.verdicts().is_empty(), "{:?}", ran.verdicts());
         assert_eq!(ran.of_type("run_end")[0]["lines"]["contradicted"], 0);
     }
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    shop.check(false).await;
+}
+
+/// The window is for rows that are to be decided: what a paid one lacks is a case till it is there.
+async fn a_paid_rows_money_is_its_own_however_late_it_was_booked(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank().policy("date_window", "\"3d\"")).await;
+    let old = Some(10 * 86_400);
+    shop.insert(&[Payment { age: 10 * 86_400, attempted: old, ..at_bank(1, "paid") }]).await;
+    let part = |batch, own, cents| adyen(batch, &[("Settled", own, cents, "psp1", "pay_1")]);
+    bring(&shop, "first.csv", &part(7, "m1", 6_000), 0).await;
+    assert_eq!(shop.run().await.verdict(1), "review amount_mismatch");
+    bring(&shop, "second.csv", &part(8, "m2", 4_001), 0).await;
+    shop.run().await;
     assert_eq!(shop.open_cases().await, Vec::<String>::new());
     shop.check(false).await;
 }
