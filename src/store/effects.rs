@@ -6,13 +6,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
+use chrono_tz::Tz;
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 use sha2::{Digest, Sha256};
 
 use crate::decide::backoff;
-use crate::decide::decision::{Asked, Decision, History, Verdict};
+use crate::decide::decision::{Asked, Decision, History, Seen, Verdict};
 use crate::decide::permit::{HandBack, Retry};
 use crate::decide::policy::{AbsentMeans, Mode, Timing};
+use crate::decide::settled::moved_at;
 use crate::model::card::masked;
 use crate::model::evidence::Miss;
 use crate::model::money::{Currency, Money};
@@ -1050,6 +1052,17 @@ fn history(table: &TableSettings, planned: &Planned, to: &str) -> Vec<(String, S
     history.columns.iter().filter_map(render).collect()
 }
 
+/// When it happened at the PSP. A line of a file tells no more than its day, for which the last
+/// second of that stands: a column gets that of the same day in the zone of the table's times.
+fn psp_time(planned: &Planned, seen: &Seen, table: &TableSettings) -> Instant {
+    let at = seen.created_at;
+    let is_of = |place: &LinePlace| seen.status.ends_with(&format!("({place})"));
+    let is_day = moved_at(Some(at.date_naive()), at) == at && planned.lines.iter().any(is_of);
+    let zone = table.time.as_deref().filter(|_| is_day).and_then(|name| name.parse::<Tz>().ok());
+    let end = zone.and_then(|zone| at.naive_utc().and_local_timezone(zone).latest());
+    end.map_or(at, |end| end.to_utc())
+}
+
 /// Renders one template; `None`: what it speaks of does not exist here, so nothing is written.
 fn render(
     template: &str,
@@ -1066,7 +1079,7 @@ fn render(
     match template {
         "{now}" => return Some(SetValue::At(planned.now)),
         "{psp_time}" => {
-            let at = seen?.created_at;
+            let at = psp_time(planned, seen?, table);
             return Some(if only_if_null { SetValue::AtIfNull(at) } else { SetValue::At(at) });
         }
         "{psp_reference}" => {

@@ -29,6 +29,7 @@ on_both_databases!(
     what_tells_no_day_of_its_booking_is_of_its_statements,
     what_differs_is_tolerated_only_as_configured,
     a_paid_rows_money_is_its_own_however_late_it_was_booked,
+    a_booking_is_written_on_its_own_day_in_every_zone,
     what_came_back_is_no_second_payment,
     what_a_file_says_went_back_is_not_overruled,
     a_case_shows_the_line_that_came_last,
@@ -1035,6 +1036,29 @@ async fn a_paid_rows_money_is_its_own_however_late_it_was_booked(engine: Engine)
     shop.run().await;
     assert_eq!(shop.open_cases().await, Vec::<String>::new());
     shop.check(false).await;
+}
+
+async fn a_booking_is_written_on_its_own_day_in_every_zone(engine: Engine) {
+    for zone in ["Pacific/Kiritimati", "UTC", "America/New_York"] {
+        let words = Words { table: format!("time = \"{zone}\"\n"), ..with_bank() };
+        let shop = Shop::open_with(engine, words).await;
+        let path = shop.folder().join("tieout.toml");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let set = "succeeded = { psp_ref = \"{psp_reference}\"";
+        assert!(text.contains(set), "{text}");
+        let more = format!("{set}, note = \"{{psp_time}}\"");
+        std::fs::write(&path, text.replace(set, &more)).unwrap();
+        if engine == Engine::Postgres {
+            shop.raw.execute("grant update (note) on payments to public").await;
+        }
+        shop.insert(&[at_bank(1, "processing")]).await;
+        let day = chrono::Utc::now().date_naive();
+        bring(&shop, "stmt.xml", &camt("camt.053", "S1", &[credit(10_001, "pay_1")]), 0).await;
+        assert_eq!(shop.run().await.verdict(1), "succeeded settled");
+        let written = shop.texts("select note from payments").await;
+        assert_eq!(written, [format!("{day} 23:59:59.000000")], "{zone}");
+        shop.check(false).await;
+    }
 }
 
 async fn what_differs_is_tolerated_only_as_configured(engine: Engine) {
