@@ -49,6 +49,7 @@ pub mod bring;
 mod spool;
 pub mod fetch;
 pub mod expected;
+pub mod gaps;
 pub mod pages;
 mod inbox;
 pub mod ingest;

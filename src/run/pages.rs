@@ -9,6 +9,7 @@ use crate::model::money::{Currency, Money};
 use crate::model::settlement::Problem;
 use crate::model::time::{Instant, earlier};
 use crate::run::error::{Doing, RunError};
+use crate::run::gaps::note_gaps;
 use crate::store::database::Database;
 use crate::store::files::{
     AbsentCase, FileDriver, FileFilter, FileRow, StatementRow, StatementState,
@@ -166,8 +167,9 @@ pub async fn lacking(db: &Database, account: &str, now: Instant) -> Result<Vec<L
     Ok(open.filter_map(|page| page.lacking(&pages)).collect())
 }
 
-/// Opens a case for each page that is lacking, where the newest file is this run's, and closes
-/// those of pages that are there now. Whoever brings a file in after this run does the same then.
+/// Opens a case for each page that is lacking, and for each statement between two others, where the
+/// newest file is this run's, and closes those of what is there now. Whoever brings a file in after
+/// this run does the same then.
 pub(super) async fn note_pages(
     db: &Database,
     run_id: &str,
@@ -181,6 +183,7 @@ pub(super) async fn note_pages(
         return Ok(());
     }
     let pages = pages_of(db, account, now).await?;
+    let mut told = Vec::new();
     for page in pages.iter().filter(|page| page.goes_on) {
         if page.is_followed(&pages) {
             let source = source_of(page.file.id);
@@ -189,7 +192,8 @@ pub(super) async fn note_pages(
         } else if let Some(lacking) = page.lacking(&pages) {
             let put = db.put_absent_case(run_id, &lacking.case(), now).await;
             put.doing("opening a case about a missing page")?;
+            told.push(lacking.next.0);
         }
     }
-    Ok(())
+    note_gaps(db, run_id, account, now, &told).await
 }

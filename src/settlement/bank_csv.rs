@@ -2753,7 +2753,7 @@ mod tests {
                     Radnr,Clnr,Kontonr,Produkt,Valuta,Bokfdag,Transdag,Valutadag,Referens,Text,\
                     Belopp,Saldo\n";
         let first = "1,8000,0012345678,Konto,SEK,2026-08-11,2026-08-10,,a,b,-199.00,801.00\n\
-                     2,8000,0012345678,Konto,SEK,2026-08-10,2026-08-09,2026-08-10,c,d,50.00,1000.00\n";
+                     2,8000,0012345678,Konto,SEK,2026-08-10,2026-08-09,,c,d,50.00,1000.00\n";
         let second = "3,8000,0099999999,Spar,SEK,2026-08-11,2026-08-11,,e,f,100.00,1100.00\n";
         let found = look(&format!("{head}{first}{second}"));
         assert_eq!(found.state, State::Ok);

@@ -20,7 +20,7 @@ use crate::store::error::StoreError;
 use crate::store::files::{
     AbsentCase, AttemptFile, FileDriver, FileEnd, FileFilter, FileHead, FileOfRun, FileRow,
     KnownName, LineCase, LineMark, LineOfRun, LinePlace, LinesOfRun, OpenLine, Part, Sighting,
-    StatementRow, StoredLine,
+    Standing, StatementRow, StoredLine,
 };
 use crate::store::inspect::Inspect;
 use crate::store::mapping::TableSettings;
@@ -310,6 +310,7 @@ delegate! { FileDriver:
     files(filter: &FileFilter) -> Vec<FileRow>;
     statements(file: i64, after: i64, limit: i64) -> Vec<StatementRow>;
     attempt_files(account: &str) -> Vec<AttemptFile>;
+    standings(account: &str, since: NaiveDate) -> Vec<Standing>;
     lines_of_file(after: LinePlace, limit: i64) -> Vec<StoredLine>;
     lines_of_run(run_id: &str, which: LinesOfRun, after: Option<LinePlace>, limit: i64)
         -> Vec<LineOfRun>;

@@ -270,6 +270,11 @@ pub trait FileDriver {
     /// they came by, by number.
     async fn attempt_files(&self, account: &str) -> Result<Vec<AttemptFile>, StoreError>;
 
+    /// The banks' statements of an account that count and tie, and end on this day or later: by
+    /// account at the bank, currency and days.
+    async fn standings(&self, account: &str, since: NaiveDate)
+    -> Result<Vec<Standing>, StoreError>;
+
     /// The lines of a file, in its order, after a place; in whatever state.
     async fn lines_of_file(
         &self,
@@ -1091,6 +1096,50 @@ pub(in crate::store) const ATTEMPT_FILES: &str = "select f.id, n.name, min(s.fro
      left join tieout_statements s on s.file_id = f.id \
      where f.account = $1 group by f.id, n.name, f.received_at, f.format, f.zones, f.lines \
      order by f.id, n.name";
+
+/// [`Standing`]s of an account from a day on.
+pub(in crate::store) const STANDINGS: &str = "select s.file_id, s.number, f.name, \
+     s.bank_account, s.currency, s.statement_id, s.sequence, s.from_on, s.to_on, \
+     s.opening_minor, s.closing_minor \
+     from tieout_statements s join tieout_files f on f.id = s.file_id \
+     where s.account = $1 and s.to_on >= $2 and s.state = 'live' and s.finality = 'final' \
+     and s.ties and s.bank_account <> '' and s.opening_minor is not null \
+     and s.closing_minor is not null and f.format in ('camt.053', 'mt940') \
+     order by s.bank_account, s.currency, s.to_on, s.file_id, s.number";
+
+/// What a bank's statement says of where its account stood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// Its file.
+    pub file: i64,
+    /// Its place in the file.
+    pub number: i64,
+    /// The file's name.
+    pub name: String,
+    /// As the file writes it.
+    pub bank_account: String,
+    /// Its currency.
+    pub currency: String,
+    /// The bank's id of it.
+    pub statement_id: String,
+    /// Its number in the account's sequence.
+    pub sequence: String,
+    /// First day of its period.
+    pub from: Option<NaiveDate>,
+    /// Last day of its period.
+    pub to: NaiveDate,
+    /// Balance before.
+    pub opening_minor: i64,
+    /// Balance after.
+    pub closing_minor: i64,
+}
+
+impl Standing {
+    /// Where it stands: file and number.
+    pub fn place(&self) -> (i64, i64) {
+        (self.file, self.number)
+    }
+}
 
 /// What became of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

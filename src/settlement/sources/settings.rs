@@ -921,13 +921,6 @@ mod tests {
             (format!("{SFTP}passphrase_command = []"), "passphrase_env: a command is"),
             (format!("{SFTP}timeout = '1h'"), "timeout: expected a span"),
             (format!("{SFTP}port = 0x1ffff"), "invalid value"),
-            (format!("{SFTP}port = 0"), "port: expected 1 to 65535"),
-            (SFTP.replace("sftp.bank.example", "h:22"), "host: expected the name or address alone"),
-            (
-                SFTP.replace("sftp.bank.example", "[::1]"),
-                "host: expected the name or address alone",
-            ),
-            (SFTP.replace("sftp.bank.example", "::1:x"), "the port stands in `port`"),
             (format!("{SFTP}{}", expected.replace("%d", "%H")), "expected.0.name: expected"),
             (format!("{SFTP}{}", expected.replace("07:30", "7.30")), "expected.0.by: expected"),
             (format!("{SFTP}{expected}lag_days = 31"), "expected.0.lag_days"),
@@ -943,6 +936,22 @@ mod tests {
         ] {
             let said = read(&text).unwrap_err();
             assert!(said.contains(says), "{text}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_server_s_name_has_no_port_in_it() {
+        for (text, says) in [
+            (format!("{SFTP}port = 0"), "port: expected 1 to 65535"),
+            (SFTP.replace("sftp.bank.example", "h:22"), "host: expected the name or address alone"),
+            (
+                SFTP.replace("sftp.bank.example", "[::1]"),
+                "host: expected the name or address alone",
+            ),
+            (SFTP.replace("sftp.bank.example", "::1:x"), "the port stands in `port`"),
+        ] {
+            let said = read(&text).unwrap_err();
+            assert!(said.contains(says), "{said}");
         }
     }
 

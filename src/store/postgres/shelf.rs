@@ -1,13 +1,14 @@
 //! Files and statements as they are kept, read for people.
 
+use chrono::NaiveDate;
 use sqlx::postgres::{PgPool, PgRow};
 
 use crate::decide::reach::Worth;
 use crate::model::settlement::Finality;
 use crate::store::error::StoreError;
 use crate::store::files::{
-    ATTEMPT_FILES, AttemptFile, FILE, FileFilter, FileRow, FileState, Held, STATEMENT,
-    StatementRow, StatementState, problems_of, zones_of,
+    ATTEMPT_FILES, AttemptFile, FILE, FileFilter, FileRow, FileState, Held, STANDINGS, STATEMENT,
+    Standing, StatementRow, StatementState, problems_of, zones_of,
 };
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::sql::{Cells, Sql};
@@ -142,4 +143,30 @@ pub(super) async fn attempt_files(
         })
     };
     rows.iter().map(file).collect()
+}
+
+pub(super) async fn standings(
+    pool: &PgPool,
+    account: &str,
+    since: NaiveDate,
+) -> Result<Vec<Standing>, StoreError> {
+    let query = sqlx::query(STANDINGS).bind(account.to_owned()).bind(since);
+    let rows = query.fetch_all(pool).await.map_err(failed(READING))?;
+    let one = |row: &PgRow| {
+        let cells = Cells::new(row, READING);
+        Ok(Standing {
+            file: cells.big(0)?,
+            number: cells.big(1)?,
+            name: cells.text(2)?,
+            bank_account: cells.text(3)?,
+            currency: cells.text(4)?,
+            statement_id: cells.text(5)?,
+            sequence: cells.text(6)?,
+            from: cells.maybe_day(7)?,
+            to: cells.maybe_day(8)?.unwrap_or(since),
+            opening_minor: cells.big(9)?,
+            closing_minor: cells.big(10)?,
+        })
+    };
+    rows.iter().map(one).collect()
 }

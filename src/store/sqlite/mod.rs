@@ -70,7 +70,7 @@ use crate::store::error::StoreError;
 use crate::store::files::{
     AbsentCase, AttemptFile, FileDriver, FileEnd, FileFilter, FileHead, FileOfRun, FileRow,
     KnownName, LineCase, LineMark, LineOfRun, LinePlace, LinesOfRun, OpenLine, Part, Sighting,
-    StatementRow, StoredLine,
+    Standing, StatementRow, StoredLine,
 };
 use crate::store::mapping::TableSettings;
 use crate::store::outbox::{
@@ -1245,6 +1245,14 @@ impl FileDriver for SqliteStore {
         limit: i64,
     ) -> Result<Vec<StatementRow>, StoreError> {
         shelf::statements(&mut *self.read(shelf::READING).await?, file, after, limit).await
+    }
+
+    async fn standings(
+        &self,
+        account: &str,
+        since: NaiveDate,
+    ) -> Result<Vec<Standing>, StoreError> {
+        shelf::standings(&mut *self.read(shelf::READING).await?, account, since).await
     }
 
     async fn attempt_files(&self, account: &str) -> Result<Vec<AttemptFile>, StoreError> {

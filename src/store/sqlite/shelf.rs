@@ -1,13 +1,14 @@
 //! Files and statements as they are kept, read for people.
 
+use chrono::NaiveDate;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
 use crate::decide::reach::Worth;
 use crate::model::settlement::Finality;
 use crate::store::error::StoreError;
 use crate::store::files::{
-    ATTEMPT_FILES, AttemptFile, FILE, FileFilter, FileRow, FileState, Held, STATEMENT,
-    StatementRow, StatementState, problems_of, zones_of,
+    ATTEMPT_FILES, AttemptFile, FILE, FileFilter, FileRow, FileState, Held, STANDINGS, STATEMENT,
+    Standing, StatementRow, StatementState, date_text, problems_of, zones_of,
 };
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::sql::{fetch, rendered};
@@ -127,4 +128,30 @@ pub(super) async fn attempt_files(
         })
     };
     rows.iter().map(file).collect()
+}
+
+pub(super) async fn standings(
+    connection: &mut SqliteConnection,
+    account: &str,
+    since: NaiveDate,
+) -> Result<Vec<Standing>, StoreError> {
+    let query = sqlx::query(STANDINGS).bind(account.to_owned()).bind(date_text(since));
+    let rows = fetch(connection, READING, query).await?;
+    let one = |row: &SqliteRow| {
+        let cells = Cells::new(row, READING);
+        Ok(Standing {
+            file: cells.int(0)?,
+            number: cells.int(1)?,
+            name: cells.text(2)?,
+            bank_account: cells.text(3)?,
+            currency: cells.text(4)?,
+            statement_id: cells.text(5)?,
+            sequence: cells.text(6)?,
+            from: cells.opt_day(7)?,
+            to: cells.opt_day(8)?.unwrap_or(since),
+            opening_minor: cells.int(9)?,
+            closing_minor: cells.int(10)?,
+        })
+    };
+    rows.iter().map(one).collect()
 }

@@ -23,6 +23,7 @@ on_both_databases!(
     rows_are_known_again_however_they_are_written,
     pages_of_a_statement_are_no_issues_of_each_other,
     a_page_of_mt940_that_is_lost_is_told,
+    a_statement_that_is_lost_between_two_files_is_told,
     pages_of_one_message_count_and_are_corrected_each_by_itself,
     statements_that_a_bank_calls_the_same_count_where_they_go_on,
     a_release_takes_out_what_it_replaces_and_nothing_before_it,
@@ -469,11 +470,11 @@ async fn rows_that_overlap_are_held_and_only_the_others_count(engine: Engine) {
     let shop = shop_with_bank(engine).await;
     let rows = |rows: &[&str]| format!("Date;Reference;Amount;Currency;Balance\n{}", rows.concat());
     let all = [
-        "2026-11-17;pay_1;100.01;EUR;200.01\n",
-        "2026-11-18;pay_2;100.02;EUR;300.03\n",
-        "2026-11-19;pay_3;100.03;EUR;400.06\n",
-        "2026-11-19;pay_4;100.04;EUR;500.10\n",
-        "2026-11-20;pay_5;100.05;EUR;600.15\n",
+        "2026-11-17;pay_1;+100.01;EUR;200.01\n",
+        "2026-11-18;pay_2;+100.02;EUR;300.03\n",
+        "2026-11-19;pay_3;+100.03;EUR;400.06\n",
+        "2026-11-19;pay_4;+100.04;EUR;500.10\n",
+        "2026-11-20;pay_5;+100.05;EUR;600.15\n",
     ];
     bring(&shop, "c1.csv", &rows(&all[..2]), 0).await;
     bring(&shop, "c2.csv", &rows(&all[1..3]), 3).await;
@@ -503,7 +504,7 @@ async fn rows_that_overlap_are_held_and_only_the_others_count(engine: Engine) {
 /// A bank's portal exports the day once more: for another program, or filled up.
 async fn rows_are_known_again_however_they_are_written(engine: Engine) {
     let first = "Date;Reference;Amount;Currency;Balance\n\
-                 2026-11-17;pay_1;100.01;EUR;200.01\n2026-11-18;pay_2;100.02;EUR;300.03\n";
+                 2026-11-17;pay_1;+100.01;EUR;200.01\n2026-11-18;pay_2;+100.02;EUR;300.03\n";
     let quoted = first.lines().map(|row| format!("\"{}\"\n", row.replace(';', "\";\"")));
     for (name, text) in [
         ("commas", first.replace(';', ",")),
@@ -607,6 +608,48 @@ async fn a_page_of_mt940_that_is_lost_is_told(engine: Engine) {
         bring(&shop, &format!("{name}.sta"), text, 0).await;
     }
     assert_eq!(shop.open_cases().await, [missing(2, "45/2")]);
+    shop.check(false).await;
+}
+
+/// The same of another day.
+fn of_day(text: &str, ago: u64) -> String {
+    let today = chrono::Utc::now().date_naive();
+    let day = today.checked_sub_days(chrono::Days::new(ago)).unwrap();
+    let text = text
+        .replace(&today.format("%y%m%d%m%d").to_string(), &day.format("%y%m%d%m%d").to_string());
+    text.replace(&today.format("C%y%m%d").to_string(), &day.format("C%y%m%d").to_string())
+}
+
+/// Each ties by itself: that one between two files never came is seen by where the account stood.
+async fn a_statement_that_is_lost_between_two_files_is_told(engine: Engine) {
+    let day = |number: u32, (from, to): (i64, i64), ago: u64| {
+        let tag = format!("pay_{number}");
+        of_day(&page_of_mt940(&format!("{number}/1"), ('F', from), ('F', to), &tag), ago)
+    };
+    let first = day(45, (10_000, 20_000), 3);
+    let second = day(46, (20_000, 25_000), 2);
+    let third = day(47, (25_000, 27_500), 1);
+    let missing = |number: u32, file: i64| {
+        let before = format!("the one before statement {number}/1, file {file}");
+        format!("statements of bank: {before} file_missing")
+    };
+    let shop = shop_with_bank(engine).await;
+    bring(&shop, "one.sta", &first, 0).await;
+    bring(&shop, "three.sta", &third, 0).await;
+    assert_eq!(shop.open_cases().await, [missing(47, 2)]);
+    let says = "statement 47/1 of 12030000/0000202051 begins with 250.00 EUR (file 2, three.sta), \
+                and statement 45/1 ended with 200.00 EUR on ";
+    let text = shop.texts("select text from tieout_cases").await;
+    assert!(text[0].starts_with(says), "{text:?}");
+    bring(&shop, "two.sta", &second, 0).await;
+    assert_eq!(shop.open_cases().await, Vec::<String>::new(), "it came late");
+    shop.check(false).await;
+    // In any order, and one that moves nothing.
+    let shop = shop_with_bank(engine).await;
+    for (name, text) in [("three", &third), ("two", &second), ("one", &first)] {
+        bring(&shop, &format!("{name}.sta"), text, 0).await;
+        assert_eq!(shop.open_cases().await, Vec::<String>::new(), "{name}");
+    }
     shop.check(false).await;
 }
 
