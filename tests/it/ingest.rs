@@ -58,7 +58,15 @@ async fn the_same_money_comes_in_once(engine: Engine) {
     assert_eq!(shop.count("tieout_lines where decides and state = 'open'").await, 3);
     let shown = shop.tieout(&["files", "show", "1", "--lines", "--json"]).await.ended(0);
     events::check(&shown.stdout);
-    assert_eq!(shown.of_type("settlement_line").len(), 3);
+    let lines = shown.of_type("settlement_line");
+    assert_eq!(lines.len(), 3);
+    let texts =
+        shop.texts("select coalesce(bank_reference, '-') from tieout_lines order by position");
+    for (line, own) in lines.iter().zip(texts.await) {
+        assert_eq!(line["bank_reference"].as_str().unwrap_or("-"), own);
+        let mut references = line["references"].as_array().unwrap().iter();
+        assert!(references.any(|one| one["text"] == line["tag"]), "{line}");
+    }
     assert_eq!(shown.of_type("settlement_statement")[0]["ties"], true);
     let hash = loaded["sha256"].as_str().unwrap();
     shop.tieout(&["files", "show", &hash[..12]]).await.ended(0);

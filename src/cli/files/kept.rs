@@ -337,13 +337,15 @@ pub(super) fn line_row(stored: &StoredLine) -> String {
         (None, Some(reason)) => format!("{} ({reason})", stored.state.as_str()),
         (None, None) => stored.state.as_str().to_owned(),
     };
+    let bank = stored.bank_reference.as_ref().map(|own| format!("  bank {own}"));
     format!(
-        "{:>9}  {:<6} {amount:>14} {}  {}  {}",
+        "{:>9}  {:<6} {amount:>14} {}  {}  {}{}",
         stored.place.to_string(),
         stored.booked_way().as_str(),
         stored.currency,
         stored.tag.as_deref().unwrap_or("-"),
         row,
+        bank.unwrap_or_default(),
     )
 }
 
@@ -407,6 +409,8 @@ fn statement_body(file: &FileRow, statement: &StatementRow) -> Value {
 }
 
 pub(in crate::cli) fn line_body(stored: &StoredLine) -> Value {
+    let references =
+        stored.refs.iter().map(|tag| json!({ "kind": tag.kind.as_str(), "text": tag.text }));
     json!({
         "file": stored.place.file,
         "position": stored.place.position,
@@ -420,6 +424,8 @@ pub(in crate::cli) fn line_body(stored: &StoredLine) -> Value {
         "decides": stored.decides,
         "tag": stored.tag,
         "psp_reference": stored.psp_reference,
+        "bank_reference": stored.bank_reference,
+        "references": references.collect::<Vec<_>>(),
         "return_reason": stored.return_reason,
         "booked_on": stored.booked_on.map(|day| day.to_string()),
         "value_on": stored.value_on.map(|day| day.to_string()),
