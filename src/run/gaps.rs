@@ -151,7 +151,7 @@ mod tests {
         let third = one(3, (4, 4), (13_000, 12_000));
         assert_eq!(files(&[first.clone(), second.clone(), third.clone()]), []);
         assert_eq!(files(&[first.clone(), third.clone()]), [(1, 3)]);
-        assert_eq!(files(&[third.clone()]), [], "nothing came before it");
+        assert_eq!(files(std::slice::from_ref(&third)), [], "nothing came before it");
         // An MT940 begins on the day that the one before it ended on.
         let next = one(2, (2, 3), (11_000, 13_000));
         assert_eq!(files(&[first.clone(), next, third.clone()]), []);
