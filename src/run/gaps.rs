@@ -8,9 +8,9 @@ use std::collections::HashMap;
 
 use chrono::Days;
 
-use crate::model::money::{Currency, Money};
 use crate::model::time::Instant;
 use crate::run::error::{Doing, RunError};
+use crate::run::pages::shown;
 use crate::store::database::Database;
 use crate::store::files::{AbsentCase, FileDriver, Standing};
 
@@ -55,8 +55,7 @@ impl Standing {
     }
 
     fn money(&self, minor: i64) -> String {
-        let currency = Currency::parse_any(&self.currency).ok();
-        currency.map_or_else(|| minor.to_string(), |of| Money::new(minor, of).to_string())
+        shown(minor, &self.currency).unwrap_or_else(|| minor.to_string())
     }
 
     fn begins_on(&self) -> chrono::NaiveDate {
@@ -95,18 +94,23 @@ fn gaps_of(told: &[Standing]) -> Vec<Gap<'_>> {
 }
 
 /// Opens a case for each statement that lacks the one before it, and closes those of statements
-/// that are there now. Of the numbers `told` it is told already that a page lacks before them.
+/// that are there now. Of those `told`, by bank account and number, it is told that a page
+/// lacks before them.
 pub(super) async fn note_gaps(
     db: &Database,
     run_id: &str,
     account: &str,
     now: Instant,
-    told: &[String],
+    told: &[(String, String)],
 ) -> Result<(), RunError> {
     let since = now.date_naive().checked_sub_days(Days::new(DAYS)).unwrap_or_default();
     let standings = db.standings(account, since).await.doing("reading how statements follow")?;
     let mut open: Vec<String> = Vec::new();
-    for gap in gaps(&standings).iter().filter(|gap| !told.contains(&gap.after.sequence)) {
+    let is_told = |gap: &&Gap<'_>| {
+        let (account, number) = (&gap.after.bank_account, &gap.after.sequence);
+        told.iter().any(|(own, next)| (own, next) == (account, number))
+    };
+    for gap in gaps(&standings).iter().filter(|gap| !is_told(gap)) {
         let case = gap.case(account);
         tracing::warn!(account, file = gap.after.file, "{}", case.text);
         let put = db.put_absent_case(run_id, &case, now).await;

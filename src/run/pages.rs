@@ -64,6 +64,12 @@ impl Lacking {
     }
 }
 
+/// Money of a statement in this currency; none where it is none.
+pub(super) fn shown(minor: i64, currency: &str) -> Option<String> {
+    let currency = Currency::parse_any(currency).ok()?;
+    Some(Money::new(minor, currency).to_string())
+}
+
 /// What stands for a source in the case of a page.
 fn source_of(file: i64) -> String {
     format!("file {file}")
@@ -92,8 +98,7 @@ impl Page {
     }
 
     fn balance(&self, minor: Option<i64>) -> Option<String> {
-        let currency = Currency::parse_any(&self.statement.currency).ok()?;
-        Some(Money::new(minor?, currency).to_string())
+        shown(minor?, &self.statement.currency)
     }
 
     /// Whether another one begins where this one ended.
@@ -192,7 +197,7 @@ pub(super) async fn note_pages(
         } else if let Some(lacking) = page.lacking(&pages) {
             let put = db.put_absent_case(run_id, &lacking.case(), now).await;
             put.doing("opening a case about a missing page")?;
-            told.push(lacking.next.0);
+            told.push((page.statement.bank_account.clone(), lacking.next.0));
         }
     }
     note_gaps(db, run_id, account, now, &told).await

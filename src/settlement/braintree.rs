@@ -306,7 +306,6 @@ mod tests {
     use std::io::Cursor;
 
     use super::*;
-    use crate::settlement::Item;
     use crate::settlement::ledger::{State, inspect};
 
     /// What the customer paid is compared; what was settled is what is booked.
@@ -331,20 +330,7 @@ mod tests {
         ] {
             let text = format!("{header}\n{row}\n");
             let source = Source::open(Box::new(Cursor::new(text.into_bytes())), None).unwrap();
-            let (mut parser, mut told) = (open(source), String::new());
-            while let Some(item) = parser.next().unwrap() {
-                match item {
-                    Item::Entry(entry) => {
-                        told = format!("of {} {}: ", entry.minor, entry.currency);
-                    }
-                    Item::Line(line) => match line.gross {
-                        Some(gross) => told += &format!("{} {}", gross.minor, gross.currency),
-                        None => told.push('-'),
-                    },
-                    _other => {}
-                }
-            }
-            assert_eq!(told, want, "{row}");
+            assert_eq!(sheet::compared_by(open(source)), want, "{row}");
         }
     }
 

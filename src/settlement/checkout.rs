@@ -771,20 +771,7 @@ mod tests {
             let text = format!("{header}\n{row}\n");
             let source = Source::open(Box::new(Cursor::new(text.into_bytes())), None).unwrap();
             let open = if header == actions { open_actions } else { open_breakdown };
-            let (mut parser, mut told) = (open(source), String::new());
-            while let Some(item) = parser.next().unwrap() {
-                match item {
-                    Item::Entry(entry) => {
-                        told = format!("of {} {}: ", entry.minor, entry.currency);
-                    }
-                    Item::Line(line) => match line.gross {
-                        Some(gross) => told += &format!("{} {}", gross.minor, gross.currency),
-                        None => told.push('-'),
-                    },
-                    _other => {}
-                }
-            }
-            assert_eq!(told, want, "{row}");
+            assert_eq!(sheet::compared_by(open(source)), want, "{row}");
         }
     }
 

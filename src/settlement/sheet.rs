@@ -901,6 +901,23 @@ pub fn read_layout<R: Report + 'static>(
     }
 }
 
+/// What a report tells of its last entry: its amount, and what its line is compared by.
+#[cfg(test)]
+pub fn compared_by(mut parser: Box<dyn Parse>) -> String {
+    let mut told = String::new();
+    while let Some(item) = parser.next().unwrap() {
+        match item {
+            Item::Entry(entry) => told = format!("of {} {}: ", entry.minor, entry.currency),
+            Item::Line(line) => match line.gross {
+                Some(gross) => told += &format!("{} {}", gross.minor, gross.currency),
+                None => told.push('-'),
+            },
+            _other => {}
+        }
+    }
+    told
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1482,18 +1482,19 @@ impl Rows {
 
     /// Of which kind a row is; none where that tells which way its money went.
     fn kind(&mut self, row: &Row<'_>, minor: i64) -> Option<u64> {
-        // Only a file without any sign is asked for it.
-        if self.has_sign || !self.table.recognised {
+        // Only a file whose amounts could have a sign, and have none, is asked for it.
+        let is_signed = matches!(self.places.amount, AmountAt::Signed(_));
+        if self.has_sign || !self.table.recognised || !is_signed {
             return None;
         }
-        let mut words = (0..row.width()).filter_map(|at| words::is_debit(row.get(at)));
-        let is_told = self.way(row).is_some_and(|(_, is_out)| is_out == (minor < 0))
-            || words.any(|is_out| is_out == (minor < 0));
-        if is_told {
+        if self.way(row).is_some_and(|(_, is_out)| is_out == (minor < 0)) {
             return None;
         }
         if self.ways.iter().all(|at| row.get(*at).is_empty()) {
-            return Some(NO_KIND);
+            let texts = (0..row.width()).map(|at| row.get(at));
+            let whole = texts.filter(|text| !words::is_abbreviated(text));
+            let mut ways = whole.filter_map(words::is_debit);
+            return (!ways.any(|is_out| is_out == (minor < 0))).then_some(NO_KIND);
         }
         let mut hasher = DefaultHasher::new();
         self.ways.iter().for_each(|at| row.get(*at).hash(&mut hasher));

@@ -644,6 +644,19 @@ async fn a_statement_that_is_lost_between_two_files_is_told(engine: Engine) {
     bring(&shop, "two.sta", &second, 0).await;
     assert_eq!(shop.open_cases().await, Vec::<String>::new(), "it came late");
     shop.check(false).await;
+    // A page that lacks before one of the same number in another account says nothing of it.
+    let shop = shop_with_bank(engine).await;
+    let other = |text: &str| text.replace("0000202051", "0000202052");
+    let page = page_of_mt940("45/1", ('F', 10_000), ('M', 20_000), "pay_1");
+    let next = page_of_mt940("45/3", ('M', 25_000), ('F', 27_500), "pay_3");
+    let before = other(&of_day(&page_of_mt940("44/1", ('F', 1), ('F', 2), "pay_5"), 2));
+    let after = other(&page_of_mt940("45/3", ('F', 3), ('F', 4), "pay_6"));
+    for (name, text) in [("page", page), ("next", next), ("before", before), ("after", after)] {
+        bring(&shop, &format!("{name}.sta"), &text, 0).await;
+    }
+    let gap = "statements of bank: the one before statement 45/3, file 4 file_missing";
+    assert_eq!(shop.open_cases().await, ["file 1: the page after 45/1 file_missing", gap]);
+    shop.check(false).await;
     // In any order, and one that moves nothing.
     let shop = shop_with_bank(engine).await;
     for (name, text) in [("three", &third), ("two", &second), ("one", &first)] {
