@@ -1816,6 +1816,32 @@ impl Rows {
         }
     }
 
+    /// A file that says what its rows came to, and has none, lost them: both balances of an account
+    /// that nothing moved are the same. It may name no currency, so figures are compared.
+    fn nothing_came(&self, out: &mut Out) {
+        if self.begun > 0 || !self.table.recognised {
+            return;
+        }
+        let said = |wanted: Declares| {
+            let own = self.table.declared.iter().filter(move |one| one.what == wanted);
+            own.filter_map(|one| Some((one, figure(&one.value)?)))
+        };
+        let (opening, closing) = (said(Declares::Opening).next(), said(Declares::Closing).next());
+        if let Some(((before, first), (after, last))) = opening.zip(closing)
+            && first != last
+        {
+            let expected = format!("rows that bring {} to {}", before.value, after.value);
+            out.push(Problem::error(after.line, "row", expected, "none"));
+        }
+        for (what, of) in [(Declares::In, "in"), (Declares::Out, "out"), (Declares::Count, "rows")]
+        {
+            for (one, _) in said(what).filter(|(_, moved)| *moved != 0) {
+                let expected = format!("what the file says there is: {of} {}", one.value);
+                out.push(Problem::error(one.line, "row", expected, "none"));
+            }
+        }
+    }
+
     /// What stands below the rows and says what they come to.
     fn note_declared(&mut self, row: &Row<'_>) {
         if !self.table.recognised || self.table.declared.len() >= STANDS {
@@ -2382,6 +2408,15 @@ fn no_movement(line: u64, text: &str) -> Problem {
     Problem::error(line, "amount", "a movement", format!("{text}: is it a balance?"))
 }
 
+/// The figures of an amount of any currency, the same for all ways of writing it.
+fn figure(value: &str) -> Option<i128> {
+    let is_of = |c: &char| c.is_ascii_digit() || c.is_whitespace() || ".,-'’".contains(*c);
+    let value: String = value.chars().filter(is_of).collect();
+    let decimal = decimal_of(value.trim()).unwrap_or(b'.');
+    let of = Currency::parse("EUR").ok()?;
+    Numerals { decimal, grouped: true }.read_at(&value, of, 8).ok()
+}
+
 /// A row of a balance that is surely none of money.
 fn passed_over(line: u64, text: &str) -> Problem {
     let what = if words::is_sum_of_sides(text) { "a sum" } else { "a balance" };
@@ -2476,6 +2511,7 @@ impl Report for Rows {
             self.out_of_reach(line, out);
         }
         self.end_statement(line, out);
+        self.nothing_came(out);
         self.end_followed(out);
         // A statement of one row proves nothing; all of an account's may.
         self.proven |= self.followed.values().any(|own| own.statements > 1 && own.chain.proves());
