@@ -14,8 +14,9 @@ use crate::cli::page::{self, wrapped};
 use crate::config::problem::ConfigError;
 use crate::config::{self, names};
 use crate::exit::Exit;
+use crate::model::money::Currency;
 use crate::run::parts::By;
-use crate::settlement::ledger::{Inspection, State, inspect, inspect_table};
+use crate::settlement::ledger::{Inspection, Said, State, inspect, inspect_table};
 use crate::settlement::text::is_encoding;
 use crate::settlement::unwrap::{Member, members};
 use crate::settlement::{FORMATS, Format};
@@ -33,6 +34,7 @@ Examples:
   tieout files inspect statement.xml       what it is, and whether it ties
   tieout files inspect inbox/*.sta --json  an object for each file
   tieout files inspect --format bai2 bank.txt
+  tieout files inspect bank.csv --currency GBP
   tieout files list --state quarantined    those that came and do not count
   tieout files show 12                     one: its statements and problems
   tieout files show 12 --lines             and every line, with its row
@@ -70,6 +72,9 @@ pub struct Inspect {
     /// How they are encoded, where neither a mark nor the content tells
     #[arg(long, value_name = "NAME", env = names::FILES_ENCODING)]
     encoding: Option<String>,
+    /// What amounts are in, where a bank's CSV names no currency; as GBP
+    #[arg(long, value_name = "CODE", env = names::FILES_CURRENCY)]
+    currency: Option<String>,
 }
 
 /// One file, or one of an archive, looked at.
@@ -133,9 +138,10 @@ pub fn run(command: &Command, common: &Common) -> Result<Exit, Failure> {
         let hint = "one of: utf-8, utf-16le, windows-1252, iso-8859-15, …, or none";
         return Err(Failure::new(Exit::Usage, text, hint));
     }
+    let said = Said { encoding, currency: currency(options.currency.as_deref())? };
     let mut exit = Exit::Ok;
     for file in &options.files {
-        for seen in look(file, &format, encoding) {
+        for seen in look(file, &format, said) {
             tell(&seen, common);
             exit = exit.or_stronger(seen.exit());
         }
@@ -143,16 +149,21 @@ pub fn run(command: &Command, common: &Common) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-fn inspect_by(
-    by: &By,
-    input: Box<dyn Read + Send>,
-    encoding: Option<&str>,
-) -> std::io::Result<Inspection> {
+fn inspect_by(by: &By, input: Box<dyn Read + Send>, said: Said<'_>) -> std::io::Result<Inspection> {
     match by {
-        By::Content => inspect(input, None, encoding),
-        By::Format(format) => inspect(input, Some(*format), encoding),
-        By::Table(table) => inspect_table(input, table, encoding),
+        By::Content => inspect(input, None, Some(said)),
+        By::Format(format) => inspect(input, Some(*format), Some(said)),
+        By::Table(table) => inspect_table(input, table, Some(said)),
     }
+}
+
+/// What `--currency` says.
+pub fn currency(code: Option<&str>) -> Result<Option<Currency>, Failure> {
+    let known = code.filter(|code| !code.is_empty()).map(Currency::parse_any).transpose();
+    known.map_err(|unknown| {
+        let hint = "three letters by ISO 4217, as EUR";
+        Failure::new(Exit::Usage, format!("--currency: {unknown}; nothing was done"), hint)
+    })
 }
 
 /// A format by its name: one of tieout's, or one that the configuration describes.
@@ -178,7 +189,7 @@ pub fn named(name: &str, common: &Common) -> Result<By, Failure> {
 fn look<'a>(
     file: &'a Path,
     format: &'a By,
-    encoding: Option<&'a str>,
+    said: Said<'a>,
 ) -> Box<dyn Iterator<Item = Seen<'a>> + 'a> {
     let found: Vec<Member> = match members(file) {
         Ok(found) => found,
@@ -188,8 +199,7 @@ fn look<'a>(
     };
     Box::new(found.into_iter().map(move |member| {
         let input = member.open();
-        let what =
-            input.and_then(|input| inspect_by(format, input, encoding)).map_err(Unread::from);
+        let what = input.and_then(|input| inspect_by(format, input, said)).map_err(Unread::from);
         Seen { file, member: member.name, what }
     }))
 }

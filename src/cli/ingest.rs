@@ -8,8 +8,8 @@ use serde_json::json;
 use crate::cli::args::{Common, path};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
-use crate::cli::files::named;
 use crate::cli::files::release::{released_body, released_words};
+use crate::cli::files::{currency, named};
 use crate::cli::meter::Meter;
 use crate::cli::page::{self, broken};
 use crate::cli::watched::around;
@@ -60,6 +60,9 @@ pub struct Args {
     /// How they are encoded, where neither a mark nor the content tells
     #[arg(long, value_name = "NAME", env = names::FILES_ENCODING)]
     encoding: Option<String>,
+    /// What amounts are in, where a bank's CSV names no currency; as GBP
+    #[arg(long, value_name = "CODE", env = names::FILES_CURRENCY)]
+    currency: Option<String>,
 }
 
 /// Runs the command.
@@ -126,10 +129,12 @@ fn named_files(args: &Args, common: &Common, config: &Config) -> Result<Goods, F
         (None, None) => By::Content,
     };
     let tags = tags(source.as_deref(), &account, config);
+    let currency = currency(args.currency.as_deref())?;
+    let currency = currency.or_else(|| own.and_then(|source| source.currency));
     Ok(Goods::Paths {
         source: source.unwrap_or_else(|| LOCAL.to_owned()),
         paths: args.files.clone(),
-        reading: Reading { account, by, encoding: given(&args.encoding), tags },
+        reading: Reading { account, by, encoding: given(&args.encoding), currency, tags },
     })
 }
 
@@ -147,7 +152,12 @@ fn tags(source: Option<&str>, account: &str, config: &Config) -> TagRules {
 /// The sources that are fetched from where no file was named.
 fn fetched(args: &Args, config: &Config) -> Result<Goods, Failure> {
     let refused = |text: &str| Failure::usage(format!("{text}; nothing was done"));
-    for (flag, value) in [("--format", &args.format), ("--encoding", &args.encoding)] {
+    let of_files = [
+        ("--format", &args.format),
+        ("--encoding", &args.encoding),
+        ("--currency", &args.currency),
+    ];
+    for (flag, value) in of_files {
         if given(value).is_some() {
             let text = format!("{flag} is for files that are named; a [[source]] says its own");
             return Err(refused(&text));

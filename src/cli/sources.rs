@@ -109,7 +109,9 @@ fn listed(source: &Source) -> Vec<String> {
     if let Place::Sftp(server) = &source.place {
         row("host key", trust_text(server));
     }
-    let pinned = [("format", &source.format), ("account", &source.account)];
+    let currency = source.currency.map(|currency| currency.code().to_owned());
+    let pinned =
+        [("format", &source.format), ("currency", &currency), ("account", &source.account)];
     for (name, value) in pinned {
         if let Some(value) = value {
             row(name, value.clone());

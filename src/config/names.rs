@@ -226,6 +226,8 @@ pub const PRUNE_YES: &str = "TIEOUT_PRUNE_YES";
 pub const FILES_FORMAT: &str = "TIEOUT_FILES_FORMAT";
 /// `--encoding` of `files inspect`.
 pub const FILES_ENCODING: &str = "TIEOUT_FILES_ENCODING";
+/// `--currency` of `files inspect`.
+pub const FILES_CURRENCY: &str = "TIEOUT_FILES_CURRENCY";
 /// `--account` of `files list`.
 pub const FILES_ACCOUNT: &str = "TIEOUT_FILES_ACCOUNT";
 /// `--source` of `files list`.

@@ -500,6 +500,7 @@ pub fn reading_of(source: &Source, setup: &Setup) -> Reading {
         account: source.account.clone().unwrap_or_default(),
         by: by.unwrap_or(By::Content),
         encoding: None,
+        currency: source.currency,
         tags: source.tags.clone(),
     }
 }

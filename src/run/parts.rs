@@ -45,6 +45,8 @@ pub struct Reading {
     pub by: By,
     /// How they are encoded, where neither a mark nor the content tells.
     pub encoding: Option<String>,
+    /// What amounts are in, where the file names no currency.
+    pub currency: Option<Currency>,
     /// Which references may be a row's tag.
     pub tags: TagRules,
 }
@@ -72,11 +74,15 @@ impl Begun {
             By::Table(table) => table.encoding.as_deref(),
             By::Content | By::Format(_) => None,
         };
-        let mut source = Source::open(input, how.encoding.as_deref().or(own))?;
+        let source = Source::open(input, how.encoding.as_deref().or(own))?;
+        let mut source = source.in_currency(how.currency);
         let notes = source.notes();
         let head = source.head()?;
-        let found = recognise(head);
-        let seen = bank_csv::seen(&String::from_utf8_lossy(head)).filter(|_| found.is_none());
+        let found = recognise(head, how.currency);
+        let seen = match found {
+            Some(_) => None,
+            None => bank_csv::seen(&String::from_utf8_lossy(head), how.currency),
+        };
         let format = match &how.by {
             By::Table(_) => Some(Format::Table),
             By::Format(format) => Some(*format),

@@ -513,7 +513,10 @@ fn reading(setup: &Setup, file: &FileRow) -> Option<Reading> {
         Some(own) => (own.encoding, own.tags),
         None => (None, TagRules::default()),
     };
-    Some(Reading { account: file.account.clone(), by, encoding, tags })
+    // What was said when it came, whatever its source says by now.
+    let is_bank_csv = matches!(by, By::Format(Format::BankCsv));
+    let currency = Currency::parse_any(&file.version).ok().filter(|_| is_bank_csv);
+    Some(Reading { account: file.account.clone(), by, encoding, currency, tags })
 }
 
 /// The file of this hash in what is kept: itself, or one of an archive.

@@ -109,7 +109,12 @@ const BARE: &[(&[&str], IsBare)] = &[
 
 /// What the header and the first rows say together.
 pub fn recognise(head: &str) -> Option<String> {
-    infer(head).or_else(|| bare(head)).map(|_| String::new())
+    infer(head, None).or_else(|| bare(head)).map(|_| String::new())
+}
+
+/// As [`recognise`], of a file that names no currency where a person said which it is: its code.
+pub fn recognise_in(head: &str, currency: Currency) -> Option<String> {
+    infer(head, Some(currency)).map(|_| currency.code().to_owned())
 }
 
 /// Begins to read.
@@ -118,14 +123,18 @@ pub fn open(mut source: Source) -> Box<dyn Parse> {
         Ok(head) => String::from_utf8_lossy(head).into_owned(),
         Err(error) => return sheet::refused(unreadable(1, &error)),
     };
-    match infer(&head) {
+    let currency = source.currency();
+    if let Some((table, layout)) = infer(&head, None) {
+        return table_rows::open_at(table, layout, source);
+    }
+    if let Some((table, layout)) = bare(&head) {
+        return table_rows::open_bare(table, layout, source);
+    }
+    match currency.and_then(|currency| infer(&head, Some(currency))) {
         Some((table, layout)) => table_rows::open_at(table, layout, source),
-        None => match bare(&head) {
-            Some((table, layout)) => table_rows::open_bare(table, layout, source),
-            None => sheet::refused(seen(&head).unwrap_or_else(|| {
-                Problem::error(1, "header row", "names of columns that are known", "none")
-            })),
-        },
+        None => sheet::refused(seen(&head, currency).unwrap_or_else(|| {
+            Problem::error(1, "header row", "names of columns that are known", "none")
+        })),
     }
 }
 
@@ -150,8 +159,9 @@ fn no_settlement_file(head: &str) -> Option<&'static str> {
     known.or_else(|| head.chars().take(400).any(is_binary).then_some(binary))
 }
 
-/// What a file of rows shows that nothing recognised, for whoever describes it.
-pub fn seen(head: &str) -> Option<Problem> {
+/// What a file of rows shows that nothing recognised, for whoever describes it. `currency` is what
+/// a person said that it is in.
+pub fn seen(head: &str, currency: Option<Currency>) -> Option<Problem> {
     let head = head.trim_start_matches('\u{feff}');
     if head.is_empty() {
         return Some(Problem::error(0, "file", "a settlement file", "nothing: it is empty"));
@@ -176,20 +186,22 @@ pub fn seen(head: &str) -> Option<Problem> {
         .map(|(_, _, by, rows)| (by, rows))?;
     let (row, below) = rows.split_first()?;
     let columns: Vec<String> = row.iter().map(|name| name.chars().take(60).collect()).collect();
-    let expected = "columns whose names say date, amount, currency and text; or --config FILE \
-                    --format NAME with a [[format]] that names `date`, `amount` (or `debit` and \
-                    `credit`) and `currency` (or `currency_is`)";
     let names: Vec<String> = row.iter().map(|name| column(name)).collect();
     let needed = needed(&names, below);
-    let lacks: Vec<&str> =
-        needed.iter().filter(|(_, own)| own.is_empty()).map(|(what, _)| *what).collect();
+    let is_said = |what: &str| what == "currency" && currency.is_some();
+    let lacks = needed.iter().filter(|(what, own)| own.is_empty() && !is_said(what));
+    let lacks: Vec<&str> = lacks.map(|(what, _)| *what).collect();
+    let expected = match lacks.as_slice() {
+        ["currency"] if needs_currency_alone(head) => CURRENCY_ALONE,
+        _more => COLUMNS,
+    };
     let lacks = if lacks.is_empty() {
         let said = |(what, own): &(&str, Vec<usize>)| {
             let own = own.iter().filter_map(|at| columns.get(*at)).map(String::as_str);
             format!("{what} {}", own.collect::<Vec<_>>().join(", "))
         };
         let said: Vec<String> = needed.iter().map(said).collect();
-        let open = match left_open(head) {
+        let open = match left_open(head, currency) {
             Some(cell) => format!("but {cell} leaves open what the rows say"),
             None => "but which of several, or what the rows say, is left open".to_owned(),
         };
@@ -207,10 +219,30 @@ pub fn seen(head: &str) -> Option<Problem> {
     Some(Problem::error(line_of(head, row), "header row", expected, found))
 }
 
+/// What is told where nothing but a currency is missing.
+const CURRENCY_ALONE: &str = "a column that names the currency; or --currency CODE, which \
+                              `currency` of a [[source]] says for all of its files; or a \
+                              [[format]] with `currency_is`";
+
+/// What is told where columns are missing, or what they say is left open.
+const COLUMNS: &str = "columns whose names say date, amount, currency and text; or --config FILE \
+                       --format NAME with a [[format]] that names `date`, `amount` (or `debit` and \
+                       `credit`) and `currency` (or `currency_is`)";
+
+/// Whether a file would be read if somebody said its currency: one with decimals or without, of
+/// the signs that amounts may have.
+fn needs_currency_alone(head: &str) -> bool {
+    let mut known = ["EUR", "JPY", "USD", "GBP", "SEK", "BRL", "INR"].into_iter();
+    known.any(|code| Currency::parse(code).is_ok_and(|own| infer(head, Some(own)).is_some()))
+}
+
 /// The first cell of a file with all columns that leaves open what its rows say.
-fn left_open(head: &str) -> Option<String> {
+fn left_open(head: &str, currency: Option<Currency>) -> Option<String> {
     let layout = sheet::find(head, |names| Roles::of(names).is_some())?;
-    let roles = Roles::of(&layout.names)?;
+    let mut roles = Roles::of(&layout.names)?;
+    if roles.named_currency.is_none() && roles.currencies.is_empty() {
+        roles.named_currency = currency;
+    }
     let rows = whole_rows(head, layout.delimiter);
     let rows: Vec<Vec<String>> = rows.into_iter().skip(layout.above.saturating_add(1)).collect();
     let inference = Inference { head, roles: &roles, layout: &layout, rows: &rows };
@@ -478,7 +510,8 @@ impl Roles {
     }
 }
 
-fn infer(head: &str) -> Option<(Table, Layout)> {
+/// How a file is read, where it shows all of it but, at most, the currency, which a person said.
+fn infer(head: &str, said: Option<Currency>) -> Option<(Table, Layout)> {
     if head.trim_start().starts_with(['<', '{']) {
         return None;
     }
@@ -496,10 +529,16 @@ fn infer(head: &str) -> Option<(Table, Layout)> {
     if roles.named_currency.is_none() && roles.currencies.is_empty() {
         let in_dollars = words::is_in_dollars(&layout.names);
         let dollar = || Currency::parse("USD").ok().filter(|_| in_dollars);
-        let said = || currency_above(head, &layout).filter(|_| roles.shows_ways());
+        let own = || currency_above(head, &layout).filter(|_| roles.shows_ways());
+        let may_be = |said: &Currency| {
+            let above = sheet::rows_of(head, layout.delimiter, layout.above);
+            let mut told = above.iter().flat_map(|row| words::codes_above(row)).peekable();
+            told.peek().is_none() || told.any(|other| other == *said)
+        };
         let of_sides = sign_of(&roles, &layout).or(roles.of_balance);
         let of_bank = || only_currency(&roles, &layout, &rows);
-        roles.named_currency = of_sides.or_else(dollar).or_else(said).or_else(of_bank);
+        let known = of_sides.or_else(dollar).or_else(own).or_else(of_bank);
+        roles.named_currency = known.or_else(|| said.filter(may_be));
     }
     let table = Inference { head, roles: &roles, layout: &layout, rows: &rows }.table()?;
     Some((table, layout))
@@ -1267,6 +1306,9 @@ impl Inference<'_> {
         if let Some((_, Some(order))) = named {
             return order;
         }
+        if words::is_month_first(&self.layout.names) {
+            return Order::MonthFirst;
+        }
         let mark = |text: &str| text.chars().find(|c| !c.is_alphanumeric());
         let Some(own) = self.values(self.roles.date).next().map(mark) else {
             return Order::Unknown;
@@ -1540,8 +1582,11 @@ fn number(at: usize) -> Column {
 
 #[cfg(test)]
 mod tests {
+    use chrono::NaiveDate;
+
+    use crate::model::money::Currency;
     use crate::model::settlement::Severity;
-    use crate::settlement::ledger::{Inspection, State, inspect};
+    use crate::settlement::ledger::{Inspection, Said, State, inspect};
 
     fn look(text: &str) -> Inspection {
         inspect(Box::new(std::io::Cursor::new(text.as_bytes().to_vec())), None, None).unwrap()
@@ -1557,6 +1602,97 @@ mod tests {
 
     fn ok(code: &str, credits: i128, debits: i128) -> (State, Vec<(String, i128, i128)>) {
         (State::Ok, vec![(code.to_owned(), credits, debits)])
+    }
+
+    fn look_in(code: &str, text: &str) -> Inspection {
+        let said = Said { currency: Some(Currency::parse(code).unwrap()), ..Said::default() };
+        let input = Box::new(std::io::Cursor::new(text.as_bytes().to_vec()));
+        inspect(input, None, Some(said)).unwrap()
+    }
+
+    #[test]
+    fn a_person_says_the_currency_and_nothing_else() {
+        let rows = "Date,Text,Amount,Balance\n2026-11-18,a,-10.00,90.00\n2026-11-19,b,5.00,95.00\n";
+        assert_eq!(look(rows).state, State::UnknownFormat);
+        let found = look_in("USD", rows);
+        assert_eq!((found.state, found.version.as_str()), (State::Ok, "USD"));
+        // It says no sign, no decimal mark, and no column.
+        for open in [
+            "Date,Text,Amount\n2026-11-18,a,10.00\n2026-11-19,b,5.00\n",
+            "Date,Text,Amount,Balance\n2026-11-18,a,-1.000,9.000\n",
+            "Date,Text,Figure\n2026-11-18,a,-10.00\n",
+        ] {
+            assert_ne!(look_in("USD", open).state, State::Ok, "{open}");
+        }
+    }
+
+    #[test]
+    fn what_a_file_names_counts_before_what_a_person_says() {
+        let rows = "Date,Text,Amount\n2026-11-18,a,-10.00\n2026-11-19,b,5.00\n";
+        let of = |code: &str, text: &str| {
+            let found = look_in(code, text);
+            let sums = found.sums.booked.keys().map(ToString::to_string);
+            (found.state, sums.collect::<Vec<_>>().join(" "))
+        };
+        let named = rows.replace("Amount", "Amount (EUR)");
+        assert_eq!(of("USD", &named), (State::Ok, "EUR".to_owned()));
+        for above in ["Account;12 EUR", "Kontoauszug in CHF", "Controvalore in: Euro"] {
+            let text = format!("{above}\n\n{}", rows.replace(',', ";"));
+            assert_eq!(of("USD", &text).0, State::UnknownFormat, "{above}");
+        }
+        for amount in ["€-10.00", "-10.00 CHF", "£-10.00", "-10.00 kr"] {
+            let text = rows.replace("-10.00", amount);
+            assert_ne!(of("USD", &text).0, State::Ok, "{amount}");
+        }
+        let rupees = rows.replace("-10.00", "-₹10.00");
+        assert_eq!(of("INR", &rupees), (State::Ok, "INR".to_owned()));
+        let conta = "Conta;0001;EUR\n\nData mov.;Descrição;Débito;Crédito\n18-11-2026;a;10,00;\n";
+        assert_eq!(sums(conta), ok("EUR", 0, 1_000));
+    }
+
+    #[test]
+    fn banks_whose_accounts_are_in_one_currency_are_known_by_their_columns() {
+        let chase = "Details,Posting Date,Description,Amount,Type,Balance,Check or Slip #\n\
+                     DEBIT,11/06/2026,a,-37.50,ACH_PAYMENT,4555.10,,\n\
+                     DEBIT,11/07/2026,b,-2.50,FEE_TRANSACTION,4552.60,,\n";
+        assert_eq!(sums(chase), ok("USD", 0, 4_000));
+        let found = look(chase);
+        assert!(
+            found.sums.problems.is_empty(),
+            "the month stands first: {:?}",
+            found.sums.problems
+        );
+        let days = found.sums.statements.iter().map(|one| one.head.from);
+        assert!(days.flatten().eq(NaiveDate::from_ymd_opt(2026, 11, 6)));
+        assert_eq!(sums(&chase.replace("Slip #", "Slip #,")), ok("USD", 0, 4_000));
+        let other = chase.replace("Details,", "Kind,");
+        assert_eq!(look(&other).state, State::UnknownFormat);
+        let hdfc = "  Date     ,Narration ,Value Dat,Debit Amount ,Credit Amount,Chq/Ref Number,\
+                    Closing Balance\n15/11/26,a,15/11/26,250.00,0.00,1,9750.00\n";
+        assert_eq!(sums(hdfc), ok("INR", 0, 25_000));
+    }
+
+    #[test]
+    fn a_file_that_lost_all_of_its_rows_is_no_empty_one() {
+        let head = |before: &str, after: &str, came: &str| {
+            format!(
+                "Description,,Summary Amt.\nBeginning balance as of 11/01/2026,,\"{before}\"\n\
+                 Total credits,,\"{came}\"\nEnding balance as of 11/30/2026,,\"{after}\"\n\n\
+                 Date,Description,Amount,Running Bal.\n"
+            )
+        };
+        assert_eq!(look(&head("5,000.00", "5,000.00", "0.00")).state, State::Ok);
+        let lost = look(&head("5,000.00", "5,500.00", "500.00"));
+        assert_eq!(lost.state, State::Quarantined);
+        let fields = lost.sums.problems.iter().map(|one| (one.line, one.expected.as_str()));
+        let wants = [
+            (4, "rows that bring 5,000.00 to 5,500.00"),
+            (3, "what the file says there is: in 500.00"),
+        ];
+        assert!(fields.eq(wants), "{:?}", lost.sums.problems);
+        assert_eq!(look(&head("0.00", "0.00", "500.00")).state, State::Quarantined);
+        let came = head("5,000.00", "5,500.00", "500.00") + "11/18/2026,a,500.00,\"5,500.00\"\n";
+        assert_eq!(sums(&came), ok("USD", 50_000, 0));
     }
 
     #[test]

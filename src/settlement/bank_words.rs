@@ -259,6 +259,7 @@ pub const AMOUNT: &[&str] = &[
 /// proves it.
 pub const PROVEN_AMOUNT: &[&str] = &[
     "net amount",
+    "value",
     "nettobetrag",
     "valor",
     "montante",
@@ -1163,6 +1164,30 @@ pub fn is_in_dollars(names: &[String]) -> bool {
     sheet::has(names, IN_DOLLARS)
 }
 
+/// Exports that name no currency, of banks whose accounts with these columns are in one alone, by
+/// the customers who publish them: Chase's accounts and cards, Bank of America's, Capital One's
+/// 360, and a credit union of the United States (Digital); HDFC Bank, with the day that it
+/// misspells. A layout that a bank of another country has as well, as Capital One's cards in
+/// Canada, is none.
+const IN_ONE: &[(&str, &[&str])] = &[
+    (
+        "USD",
+        &[
+            "details;posting date;description;amount;type;balance;check or slip",
+            "transaction date;post date;description;category;type;amount;memo",
+            "card;transaction date;post date;description;category;type;amount;memo",
+            "date;description;amount;running bal",
+            "account number;transaction description;transaction date;transaction type;\
+             transaction amount;balance",
+            "date;transaction type;description;amount;id;memo;current balance",
+        ],
+    ),
+    (
+        "INR",
+        &["date;narration;value dat;debit amount;credit amount;chq ref number;closing balance"],
+    ),
+];
+
 /// The columns of two more banks that name no currency: one of the United States, whose amounts
 /// have the sign of a dollar, and one of Sweden, whose amounts have that of a crown.
 const CHECKING: &[&str] = &[
@@ -1182,8 +1207,23 @@ const IN_CROWNS: &[&str] = &["datum", "text", "typ", "budgetgrupp", "belopp", "s
 pub fn only_currency(names: &[String]) -> Option<(Currency, &'static str)> {
     let is = |own: &[&str]| names.len() == own.len() && sheet::has(names, own);
     let known = [(CHECKING, "USD", "$"), (IN_CROWNS, "SEK", "kr")];
-    let (_, code, sign) = known.into_iter().find(|(own, ..)| is(own))?;
+    let signed = known.into_iter().find(|(own, ..)| is(own)).map(|(_, code, sign)| (code, sign));
+    let (code, sign) = signed.or_else(|| in_one(names).map(|code| (code, "")))?;
     Currency::parse(code).ok().map(|currency| (currency, sign))
+}
+
+/// The currency of one of [`IN_ONE`]; some end the header row, too, with one more delimiter.
+fn in_one(names: &[String]) -> Option<&'static str> {
+    let end = names.iter().rposition(|name| !name.is_empty()).map_or(0, |at| at.saturating_add(1));
+    let names = names.get(..end)?;
+    let is_row = |row: &&str| row.split(';').eq(names.iter().map(String::as_str));
+    let known = IN_ONE.iter().find(|(_, rows)| rows.iter().any(|row| is_row(&row)));
+    known.map(|(code, _)| *code)
+}
+
+/// Whether a file's columns are those of a bank of the United States, which write the month first.
+pub fn is_month_first(names: &[String]) -> bool {
+    in_one(names) == Some("USD")
 }
 
 /// The columns of a bank that writes amounts of two currencies, each into a column of its own.
@@ -1216,6 +1256,7 @@ pub fn may_end_early(names: &[String]) -> bool {
 pub const BALANCE: &[&str] = &[
     "balance",
     "running balance",
+    "running bal",
     "runningbalance",
     "account balance",
     "balance after",
@@ -2332,7 +2373,34 @@ pub fn currencies_beside(row: &[String]) -> Vec<Currency> {
             [BALANCE, ACCOUNT_ABOVE, HELD_ABOVE].iter().any(|of| of.contains(&name.as_str()));
         code_beside(value).filter(|_| is_named)
     });
-    said.collect()
+    said.chain(currency_of_conta(row)).collect()
+}
+
+/// What one bank of Portugal writes into the row of the account: `Conta;0001234;EUR` or
+/// `Conta;0000 000 - EUR - Conta Caixa`.
+fn currency_of_conta(row: &[String]) -> Option<Currency> {
+    let mut filled = row.iter().filter(|field| !field.is_empty());
+    let is_account = normal(filled.next()?) == "conta";
+    let parts = filled.flat_map(|field| field.split(" - "));
+    let mut codes = parts.filter_map(one_currency);
+    codes.next().filter(|_| is_account && codes.next().is_none())
+}
+
+/// Currencies that files of banks are in: another code in capitals may be a word.
+const USUAL: &[&str] = &[
+    "EUR", "USD", "GBP", "CHF", "JPY", "CNY", "SEK", "NOK", "DKK", "PLN", "CZK", "HUF", "RON",
+    "BGN", "TRY", "CAD", "AUD", "NZD", "SGD", "HKD", "INR", "BRL", "MXN", "ZAR", "UAH", "RUB",
+    "ILS", "AED", "KRW", "THB",
+];
+
+/// All currencies that a row above the table names, wherever.
+pub fn codes_above(row: &[String]) -> impl Iterator<Item = Currency> {
+    let words = row.iter().flat_map(|field| field.split(|c: char| !c.is_alphanumeric()));
+    let codes = words.filter_map(|word| match word {
+        "Euro" | "EURO" | "euro" => Some("EUR"),
+        _code => USUAL.iter().copied().find(|code| *code == word),
+    });
+    codes.filter_map(|code| Currency::parse(code).ok())
 }
 
 /// The only word of a value that has letters: a code before or behind its figures.

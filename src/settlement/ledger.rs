@@ -389,6 +389,15 @@ pub struct Inspection {
     pub sums: Sums,
 }
 
+/// What a person says of a file, where its content does not.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Said<'a> {
+    /// How it is encoded.
+    pub encoding: Option<&'a str>,
+    /// What its amounts are in.
+    pub currency: Option<Currency>,
+}
+
 /// Reads a whole file (unwrapped, see [`crate::settlement::unwrap`]) and checks it. Without
 /// `format` the content tells which it is.
 ///
@@ -397,15 +406,16 @@ pub struct Inspection {
 pub fn inspect(
     input: Box<dyn Read + Send>,
     format: Option<Format>,
-    encoding: Option<&str>,
+    said: Option<Said<'_>>,
 ) -> io::Result<Inspection> {
-    let mut source = Source::open(input, encoding)?;
+    let Said { encoding, currency } = said.unwrap_or_default();
+    let mut source = Source::open(input, encoding)?.in_currency(currency);
     let encoding = source.encoding();
     let notes = source.notes();
     let head = source.head()?;
-    let recognised = recognise(head);
+    let recognised = recognise(head, currency);
     let seen = match (&recognised, format) {
-        (None, None) => bank_csv::seen(&String::from_utf8_lossy(head)),
+        (None, None) => bank_csv::seen(&String::from_utf8_lossy(head), currency),
         _known => None,
     };
     let version = recognised.as_ref().filter(|found| format.is_none_or(|f| f == found.format));
@@ -431,8 +441,9 @@ pub fn inspect(
 pub fn inspect_table(
     input: Box<dyn Read + Send>,
     table: &Table,
-    encoding: Option<&str>,
+    said: Option<Said<'_>>,
 ) -> io::Result<Inspection> {
+    let encoding = said.and_then(|said| said.encoding);
     let source = Source::open(input, encoding.or(table.encoding.as_deref()))?;
     let (encoding, notes) = (source.encoding(), source.notes());
     let sums = drain(table_rows::open(table, source), &notes);

@@ -10,6 +10,7 @@
 //! in [`FORMATS`], small fixtures under `fixtures/settlement/` and a line in
 //! `docs/settlement-files.md`.
 
+use crate::model::money::Currency;
 use crate::model::settlement::{Control, Entry, Line, Problem, Statement, StatementEnd};
 
 pub mod text;
@@ -413,12 +414,18 @@ pub struct Recognised {
     pub version: String,
 }
 
-/// Tells the format by the content alone: names of files lie.
-pub fn recognise(head: &[u8]) -> Option<Recognised> {
+/// Tells the format by the content alone: names of files lie. With the currency that a person says
+/// of files that name none, also a bank's export in it; its code is the version then, so that the
+/// file can be read so once more.
+pub fn recognise(head: &[u8], currency: Option<Currency>) -> Option<Recognised> {
     let head = String::from_utf8_lossy(head);
-    FORMATS.iter().find_map(|known| {
+    let found = FORMATS.iter().find_map(|known| {
         let version = (known.recognise)(&head)?;
         Some(Recognised { format: known.format, version })
+    });
+    found.or_else(|| {
+        let version = bank_csv::recognise_in(&head, currency?)?;
+        Some(Recognised { format: Format::BankCsv, version })
     })
 }
 

@@ -140,6 +140,9 @@ fn bare(text: &str, currency: Currency) -> &str {
         "GBP" => '£',
         "USD" | "CAD" | "AUD" | "NZD" | "MXN" | "SGD" | "HKD" => '$',
         "JPY" => '¥',
+        "INR" => '₹',
+        "UAH" => '₴',
+        "TRY" => '₺',
         _none => '\0',
     };
     let text = text.trim_start_matches(sign).trim_end_matches(sign).trim();

@@ -13,6 +13,7 @@ use encoding_rs::{
     Encoding, ISO_8859_2, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1250, WINDOWS_1252, WINDOWS_1257,
 };
 
+use crate::model::money::Currency;
 use crate::model::settlement::Problem;
 
 /// Bytes read at a time: large enough that recognising sees every head in one piece.
@@ -25,6 +26,7 @@ const LINE_MAX: usize = 1024 * 1024;
 pub struct Source {
     text: Decoded,
     notes: Arc<Notes>,
+    currency: Option<Currency>,
 }
 
 /// What decoding found; read after the parser has ended.
@@ -76,7 +78,7 @@ impl Source {
             from: 0,
             notes: Arc::clone(&notes),
         };
-        Ok(Self { text, notes })
+        Ok(Self { text, notes, currency: None })
     }
 
     /// The first text, for recognising; nothing is consumed.
@@ -85,6 +87,17 @@ impl Source {
     /// As reading.
     pub fn head(&mut self) -> io::Result<&[u8]> {
         self.text.fill_buf()
+    }
+
+    /// As a person says of files that name no currency: it is this.
+    pub fn in_currency(mut self, currency: Option<Currency>) -> Self {
+        self.currency = currency;
+        self
+    }
+
+    /// What a person said that amounts are in where the file names no currency.
+    pub fn currency(&self) -> Option<Currency> {
+        self.currency
     }
 
     /// The encoding's name.

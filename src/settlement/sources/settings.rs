@@ -16,6 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::decide::expected::{Calendar, Expected};
 use crate::exit::Exit;
+use crate::model::money::Currency;
 use crate::model::settlement::TagKind;
 use crate::model::time::parse_span;
 use crate::secret::{EnvLookup, KeySource, Secret};
@@ -78,6 +79,9 @@ pub struct SourceSettings {
     /// What the files are, where their content does not tell: a word of `files inspect --format`,
     /// or the name of a `[[format]]`.
     pub format: Option<String>,
+    /// What amounts are in, by its ISO 4217 code, where a bank's CSV names no currency: `GBP`. One
+    /// that the file names counts before it.
+    pub currency: Option<String>,
     /// Which references of a line may be a row's tag, the likeliest first: `end_to_end_id`,
     /// `merchant_reference`, `customer_reference`, … Default: the order that the page on
     /// settlement files gives.
@@ -280,6 +284,8 @@ pub struct Source {
     pub stable_for: Duration,
     /// What the files are, where that is pinned.
     pub format: Option<String>,
+    /// What amounts are in, where the file names no currency.
+    pub currency: Option<Currency>,
     /// Which references of a line may be a row's tag.
     pub tags: TagRules,
     /// The zone of the sender's days.
@@ -424,6 +430,7 @@ impl SourceSettings {
         self.check_globs(&mut wrong);
         let zone = wrong.or_none("zone", self.zone(around.zone));
         let convention = wrong.or_none("marker", self.convention());
+        let currency = wrong.or_none("currency", self.currency()).flatten();
         let place = match self.kind {
             SourceKind::Folder => self.folder(around, &mut wrong),
             SourceKind::Sftp => self.server(around, &mut wrong),
@@ -447,6 +454,7 @@ impl SourceSettings {
             convention,
             stable_for: self.stable_for.to_std().unwrap_or_default(),
             format: self.format.clone(),
+            currency,
             tags,
             zone,
             account: self.account.clone(),
@@ -513,6 +521,11 @@ impl SourceSettings {
             rules.patterns.extend(kind.zip(find));
         }
         rules
+    }
+
+    fn currency(&self) -> Result<Option<Currency>, String> {
+        let known = self.currency.as_deref().map(Currency::parse_any).transpose();
+        known.map_err(|unknown| unknown.to_string())
     }
 
     fn zone(&self, business: Tz) -> Result<Tz, String> {

@@ -30,6 +30,7 @@ on_both_databases!(
     two_at_once_load_a_file_once,
     what_cannot_be_used_is_kept_and_not_fetched_again,
     what_no_key_opens_is_kept_and_opened_with_other_keys,
+    a_source_says_the_currency_that_its_files_do_not_name,
     what_is_left_in_the_spool_goes_and_nothing_else,
     an_archive_is_known_once_all_of_it_is_there,
     a_source_says_where_the_tag_stands,
@@ -424,6 +425,45 @@ async fn what_cannot_be_used_is_kept_and_not_fetched_again(engine: Engine) {
     assert_eq!(shop.open_cases().await, ["1 file_quarantined"]);
     assert_eq!(shop.texts("select state from tieout_files order by id").await[1], "loaded");
     assert_eq!(shop.texts("select tag from tieout_lines").await, ["pay_1"]);
+    shop.check(false).await;
+}
+
+async fn a_source_says_the_currency_that_its_files_do_not_name(engine: Engine) {
+    let inbox = tempfile::tempdir().unwrap();
+    let put = |name: &str, rows: &str| {
+        let day = chrono::Utc::now().date_naive().to_string();
+        let rows = rows.replace("today", &day);
+        let text = format!("Date,Text,Debit,Credit,Balance\n{rows}");
+        std::fs::write(inbox.path().join(name), text).unwrap();
+    };
+    put("whole.csv", "today,pay_1,,100.01,600.01\ntoday,fees,0.01,,600.00\n");
+    // The last row's balance is off.
+    put("off.csv", "today,pay_2,,100.02,700.02\ntoday,fees,0.02,,699.00\n");
+    let more = r"patterns = [{ in = 'text', find = '(pay_\d+)' }]";
+    let mut shop = shop(engine, &folder("inbox", inbox.path(), more)).await;
+    shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
+    ingest(&shop, 3).await;
+    let said = shop.texts("select text from tieout_cases order by subject").await;
+    assert!(said.iter().all(|text| text.contains("`currency` of a [[source]]")), "{said:?}");
+    shop.words.more = shop.words.more.replace(more, &format!("currency = 'EUR'\n{more}"));
+    shop.write_words();
+    let shown = shop.tieout(&["sources", "list"]).await.ended(0).stdout;
+    assert!(shown.contains("    currency  EUR\n"), "{shown}");
+    ingest(&shop, 3).await;
+    let files = "select state || ' ' || version from tieout_files order by name";
+    assert_eq!(shop.texts(files).await, ["quarantined EUR", "loaded EUR"]);
+    let ran = shop.run().await.ended(0);
+    assert_eq!(ran.verdict(1), "succeeded settled");
+    // A person who lets the other one count lets it count as what it was read.
+    shop.words.more = shop.words.more.replace("currency = 'EUR'\n", "");
+    shop.write_words();
+    let off = shop.texts("select id || '' from tieout_files where state = 'quarantined'").await;
+    shop.tieout(&["files", "release", &off[0], "--reason", "the bank confirms"]).await.ended(0);
+    let ran = shop.run().await.ended(0);
+    assert_eq!(ran.verdict(2), "succeeded settled");
+    let money = "select tag || ' ' || currency || ' ' || amount_minor from tieout_lines \
+                 where tag is not null order by tag";
+    assert_eq!(shop.texts(money).await, ["pay_1 EUR 10001", "pay_2 EUR 10002"]);
     shop.check(false).await;
 }
 

@@ -148,6 +148,35 @@ fn an_encoding_that_is_none_is_a_usage_error() {
 }
 
 #[test]
+fn a_person_says_the_currency_of_a_file_that_names_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bank.csv");
+    std::fs::write(&file, "Date,Text,Debit,Credit\n2026-11-18,a,,1000\n2026-11-19,b,250,\n")
+        .unwrap();
+    let file = file.to_str().unwrap();
+    let (exit, stdout, _) = inspect(&[file]);
+    let said = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(exit == 3 && said.contains("or --currency CODE, which `currency` of a"), "{said}");
+    for (code, credits) in [("gbp", 100_000), ("JPY", 1_000), ("BHD", 1_000_000)] {
+        let (exit, events) = events_of(&["--currency", code, file]);
+        let code = code.to_uppercase();
+        assert_eq!((exit, &events[0]["format"]), (0, &"bank_csv".into()));
+        assert_eq!(events[0]["version"], code.as_str(), "as what it was read");
+        assert_eq!(events[0]["totals"][&code]["credit_minor"], credits);
+    }
+    // What the file names counts.
+    let named =
+        std::fs::read_to_string(file).unwrap().replace("Debit,Credit", "Debit EUR,Credit EUR");
+    std::fs::write(file, named).unwrap();
+    let (exit, events) = events_of(&["--currency", "GBP", file]);
+    assert_eq!((exit, &events[0]["version"]), (0, &serde_json::Value::Null));
+    assert_eq!(events[0]["totals"]["EUR"]["debit_minor"], 25_000);
+    let (exit, stdout, stderr) = inspect(&["--currency", "XQX", file]);
+    assert_eq!((exit, stdout.as_str()), (2, ""));
+    assert!(stderr.contains("--currency: `XQX` is not an ISO 4217") && stderr.contains("as EUR"), "{stderr}");
+}
+
+#[test]
 fn a_format_can_be_named() {
     let (exit, _, stderr) = inspect(&["--format", "ofx", "camt054.xml"]);
     assert_eq!(exit, 2);

@@ -138,7 +138,7 @@ macro_rules! fuzzed {
         fn $test() {
             let mut own = fixtures();
             own.retain(|(_, bytes)| {
-                recognise(bytes).is_some_and(|found| found.format.name() == $format)
+                recognise(bytes, None).is_some_and(|found| found.format.name() == $format)
             });
             fuzz(&own, |bytes| {
                 lines_of(inspect(Box::new(Cursor::new(bytes.to_vec())), None, None))

@@ -49,7 +49,7 @@ pub fn inspected(bytes: &[u8]) -> Inspection {
 /// What a parser tells, item by item.
 pub fn items(bytes: &[u8]) -> Vec<Item> {
     let mut source = Source::open(Box::new(Cursor::new(bytes.to_vec())), None).unwrap();
-    let found = recognise(source.head().unwrap()).expect("a format");
+    let found = recognise(source.head().unwrap(), None).expect("a format");
     let mut parser = open(found.format, source).expect("a parser");
     let mut items = Vec::new();
     loop {
