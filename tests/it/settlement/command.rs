@@ -173,7 +173,10 @@ fn a_person_says_the_currency_of_a_file_that_names_none() {
     assert_eq!(events[0]["totals"]["EUR"]["debit_minor"], 25_000);
     let (exit, stdout, stderr) = inspect(&["--currency", "XQX", file]);
     assert_eq!((exit, stdout.as_str()), (2, ""));
-    assert!(stderr.contains("--currency: `XQX` is not an ISO 4217") && stderr.contains("as EUR"), "{stderr}");
+    assert!(
+        stderr.contains("--currency: `XQX` is not an ISO 4217") && stderr.contains("as EUR"),
+        "{stderr}"
+    );
 }
 
 #[test]
