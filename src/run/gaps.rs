@@ -89,7 +89,13 @@ fn gaps_of(told: &[Standing]) -> Vec<Gap<'_>> {
         let is_before = |other: &&Standing| other.to < own.to && other.to <= own.begins_on();
         told.iter().filter(is_before).max_by_key(|other| (other.to, other.place()))
     };
-    let open = told.iter().filter(|own| !goes_on(own));
+    // A month's statement begins where its first day's does: that one is asked for what is before.
+    let is_asked = |own: &Standing| {
+        let of = |one: &Standing| (one.begins_on(), one.opening_minor);
+        let shorter = |other: &Standing| (other.to, other.place()) < (own.to, own.place());
+        told.iter().any(|other| of(other) == of(own) && shorter(other))
+    };
+    let open = told.iter().filter(|own| !goes_on(own) && !is_asked(own));
     open.filter_map(|after| Some(Gap { before: before(after)?, after })).collect()
 }
 
@@ -177,6 +183,14 @@ mod tests {
         assert_eq!(files(&days), []);
         let month = one(9, (1, 30), (9_000, 13_000));
         assert_eq!(files(&[&days[..], &[month]].concat()), [], "it begins before all of them");
+        // Nothing is known of what was before the first day, in one statement or in two.
+        let weeks = [one(9, (2, 4), (10_000, 15_000)), one(8, (2, 3), (10_000, 13_000))];
+        assert_eq!(files(&[&days[..], &weeks].concat()), []);
+        let halves = [one(1, (2, 2), (10_000, 10_500)), one(7, (2, 2), (10_500, 11_000))];
+        assert_eq!(files(&[&halves[..], &days[1..], &weeks].concat()), []);
+        let lacking = [one(6, (1, 1), (8_000, 9_500))];
+        let all = [&lacking[..], &days[..], &weeks].concat();
+        assert_eq!(files(&all), [(6, 1)], "asked once");
         // Nothing moved: it leads to itself, and lacks what was before.
         let still = one(4, (5, 5), (14_000, 14_000));
         assert_eq!(files(&[&days[..], &[still]].concat()), [(3, 4)]);
