@@ -15,6 +15,7 @@ use crate::clock;
 use crate::config::names;
 use crate::config::{self, Config};
 use crate::exit::Exit;
+use crate::model::count::counted;
 use crate::model::near::nearest;
 use crate::model::time::{to_short_text, to_text};
 use crate::run::doctor::sources::label;
@@ -235,6 +236,13 @@ fn tell_look(source: &Source, look: &Look, common: &Common) {
         return;
     }
     say(&format!("{}  ok  {}", label(source), look.text()));
+    if let Some((count, one)) = look.fits_none() {
+        let (what, globs) = (counted(count, "file", "files"), source.globs.join(" "));
+        say(&format!(
+            "    unwanted {what} there, such as {}: no `glob` ({globs}) fits",
+            shown(one)
+        ));
+    }
     let ready = look.picked.ready.iter().map(|ready| ("ready", file_text(&ready.seen)));
     let waiting = look.picked.waiting.iter();
     let waiting = waiting.map(|(seen, why)| ("waiting", format!("{}: {why}", shown(&seen.name))));

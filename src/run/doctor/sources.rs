@@ -1,16 +1,23 @@
 //! Where settlement files come from: does each source answer, is it the trusted one, does it let
 //! us in, and what lies there? Nothing is fetched.
 
+use chrono::TimeDelta;
 use tokio::task::spawn_blocking;
 
+use crate::clock;
+use crate::model::count::counted;
 use crate::run::doctor::secrets::is_open;
 use crate::run::doctor::{Finding, Say, fail, ok, warn};
 use crate::run::setup::Setup;
 use crate::secret::EnvLookup;
 use crate::settlement::sources::SourceError;
 use crate::settlement::sources::fetch::{Look, look as look_at};
+use crate::settlement::sources::pick::Seen;
 use crate::settlement::sources::settings::{Place, Source};
 use crate::settlement::sources::trust::Trusted;
+
+/// Whoever writes a file marks it within that.
+const WAITED: TimeDelta = TimeDelta::days(1);
 
 /// Asks every source, side by side; they are told in the configuration's order.
 pub(super) async fn look(setup: &Setup, say: Say<'_>) {
@@ -27,8 +34,9 @@ pub(super) async fn look(setup: &Setup, say: Say<'_>) {
             }),
             Err(error) => Err(error),
         };
+        let seen = looked.as_ref().map(|look| found_there(source, look)).unwrap_or_default();
         say(told(source, looked));
-        warnings(source).into_iter().for_each(&mut *say);
+        seen.into_iter().chain(warnings(source)).for_each(&mut *say);
     }
 }
 
@@ -57,6 +65,49 @@ fn told(source: &Source, looked: Result<Look, SourceError>) -> Finding {
             fail(&what, error.exit(), "source", error.to_string(), next)
         }
     }
+}
+
+/// What a source that answers shows, and what no run makes anything of.
+fn found_there(source: &Source, look: &Look) -> Vec<Finding> {
+    let what = label(source);
+    let mut found = Vec::new();
+    if let Some((count, one)) = look.fits_none() {
+        let text = format!(
+            "none of its {} fits `glob` ({}), such as {}: nothing is ever fetched",
+            counted(count, "file", "files"),
+            source.globs.join(", "),
+            one.escape_debug()
+        );
+        let next = format!("mend `glob` of `{}`: `*` and `?` alone mean something", source.name);
+        found.push(warn(&what, "glob_none", text, next));
+    }
+    if let Some((name, why)) = look.picked.refused.first() {
+        let count = counted(look.picked.refused.len(), "name is", "names are");
+        let text =
+            format!("{count} refused, and each run ends with 3: {}: {why}", name.escape_debug());
+        let next = format!("rename or remove it; all of them: tieout sources test {}", source.name);
+        found.push(warn(&what, "names_refused", text, next));
+    }
+    let long_ago = clock::now().checked_sub_signed(WAITED);
+    let waits = |seen: &Seen| seen.written().is_some_and(|at| Some(at) < long_ago);
+    let mut waiting = look.picked.waiting.iter().filter(|(seen, _)| waits(seen));
+    if let Some((seen, why)) = waiting.next() {
+        let count = counted(waiting.count().saturating_add(1), "file waits", "files wait");
+        let text = format!("{count} for more than a day: {}: {why}", seen.name.escape_debug());
+        let next = "ask the sender for it, or mend `marker`".to_owned();
+        found.push(warn(&what, "files_waiting", text, next));
+    }
+    if let (Place::Folder(path), Some(archive)) = (&source.place, &source.archive) {
+        let folder = path.join(archive);
+        let is_there = folder.symlink_metadata().is_ok();
+        if is_there && !folder.metadata().is_ok_and(|there| there.is_dir()) {
+            let text =
+                format!("its `archive` {} is no folder: no file is put away", folder.display());
+            let next = "name another folder, or move what lies there".to_owned();
+            found.push(warn(&what, "archive", text, next));
+        }
+    }
+    found
 }
 
 /// What works, and should be known or mended.

@@ -22,6 +22,10 @@ use crate::settlement::sources::{BUFFER, Shelf, SourceError, open};
 /// Names of one content that the archive is tried with.
 const ARCHIVE_NAMES_MAX: u32 = 20;
 
+/// The most bytes of such a name without its point: a file system takes 255, with what a copy is
+/// called while it is made (`.NAME.part`).
+const ARCHIVED_MAX: usize = 248;
+
 /// How often a wait looks whether it is to end.
 const BLINK: Duration = Duration::from_millis(50);
 
@@ -285,18 +289,20 @@ fn put_away(shelf: &mut dyn Shelf, folder: &str, file: &Settled) -> Result<(), S
     let mut last = None;
     for number in 1..=ARCHIVE_NAMES_MAX {
         let more = if number == 1 { String::new() } else { format!("-{number}") };
-        match shelf.put_away(name, folder, &format!("{name}.{short}{more}")) {
+        match shelf.put_away(name, folder, &archived(name, &format!("{short}{more}"))) {
             Ok(()) => {
                 last = None;
                 break;
             }
             // The same bytes were put away before: they were sent twice.
-            Err(error @ SourceError::Gone { .. }) => last = Some(error),
+            Err(error @ SourceError::Taken { .. }) => last = Some(error),
+            Err(error @ SourceError::Gone { .. }) => {
+                return match shelf.stat(name) {
+                    Err(SourceError::Gone { .. }) => Ok(()),
+                    _still_there => Err(error),
+                };
+            }
             Err(error) => return Err(error),
-        }
-        match shelf.stat(name) {
-            Err(SourceError::Gone { .. }) => return Ok(()),
-            there => there.map(|_seen| ())?,
         }
     }
     if let Some(error) = last {
@@ -304,9 +310,22 @@ fn put_away(shelf: &mut dyn Shelf, folder: &str, file: &Settled) -> Result<(), S
     }
     if let Some(marker) = &file.marker {
         // It says nothing any more, wherever it lies.
-        let _left = shelf.put_away(marker, folder, &format!("{marker}.{short}"));
+        let _left = shelf.put_away(marker, folder, &archived(marker, &short));
     }
     Ok(())
+}
+
+/// The name in the archive: its own, cut where no file system would take it with its ending, and
+/// with that of a copy that is being made.
+fn archived(name: &str, ending: &str) -> String {
+    let most = ARCHIVED_MAX.saturating_sub(ending.len());
+    let mut start = name;
+    while start.len() > most {
+        let mut letters = start.chars();
+        letters.next_back();
+        start = letters.as_str();
+    }
+    format!("{start}.{ending}")
 }
 
 /// What a source shows, without fetching anything: for people.
@@ -324,6 +343,15 @@ impl Look {
         let visible = visible(&self.picked);
         let newest = visible.iter().filter_map(Seen::written).max();
         (visible.len(), newest)
+    }
+
+    /// What a source that shows no file for tieout holds instead, where that is anything: how many
+    /// files no pattern fits, and one of them.
+    pub fn fits_none(&self) -> Option<(usize, &str)> {
+        let Picked { ready, waiting, refused, unwanted } = &self.picked;
+        let is_none = ready.is_empty() && waiting.is_empty() && refused.is_empty();
+        let first = unwanted.first().filter(|_| is_none)?;
+        Some((unwanted.len(), first))
     }
 
     /// In words, on one line.
@@ -347,4 +375,19 @@ pub fn look(source: &Source, secrets: &Secrets) -> Result<Look, SourceError> {
     let listing = shelf.list()?;
     let picked = pick(&listing, &listing, &source.globs, &source.convention);
     Ok(Look { host_key: shelf.host_key(), picked })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::archived;
+
+    #[test]
+    fn an_archived_name_is_its_own_as_far_as_a_file_system_takes_it() {
+        assert_eq!(archived("a.xml", "3e9ab691963d-2"), "a.xml.3e9ab691963d-2");
+        for name in ["a".repeat(255), "ä".repeat(127), "a".to_owned() + &"ä".repeat(127)] {
+            let there = archived(&name, "3e9ab691963d-20");
+            let start = there.strip_suffix(".3e9ab691963d-20").unwrap();
+            assert!(name.starts_with(start) && (247..=249).contains(&there.len()), "{there}");
+        }
+    }
 }

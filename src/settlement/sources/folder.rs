@@ -99,10 +99,7 @@ fn renamed(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 fn taken(to: &Path) -> SourceError {
-    SourceError::Gone {
-        doing: format!("archiving to {}", to.display()),
-        problem: "a file of this name is there".to_owned(),
-    }
+    SourceError::Taken { to: to.display().to_string() }
 }
 
 /// Moves a file to another file system: a copy that is whole and on the disk has its name before
@@ -127,8 +124,14 @@ fn carry(name: &str, from: &Path, folder: &Path, to: &Path) -> Result<(), Source
     } else {
         let end = to.file_name().unwrap_or_default().to_string_lossy();
         let part = folder.join(format!(".{end}.part"));
-        copied(&mut file, &before, &part).map_err(copying)?;
-        renamed(&part, to).map_err(|e| gone("archiving", from, &e))?;
+        let there = copied(&mut file, &before, &part).map_err(copying);
+        let named = there
+            .and_then(|()| renamed(&part, to).map_err(|error| gone("archiving", from, &error)));
+        if named.is_err() {
+            // A full disk has no room for pieces that nobody takes out.
+            let _left = std::fs::remove_file(&part);
+        }
+        named?;
     }
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(copying)?;
     let now = from.symlink_metadata().map_err(|e| gone("looking at", from, &e))?;
@@ -262,11 +265,21 @@ mod tests {
     }
 
     #[test]
+    fn a_move_that_fails_leaves_no_piece() {
+        let folder = inbox();
+        let done = folder.path().join("done");
+        // A regular file whose bytes cannot be read.
+        let moved = carry("mem", Path::new("/proc/self/mem"), &done, &done.join("mem.1"));
+        assert!(matches!(moved, Err(SourceError::Gone { .. })), "{moved:?}");
+        assert_eq!(archived(folder.path()), []);
+    }
+
+    #[test]
     fn another_file_of_the_name_is_never_written_over() {
         for other in ["other bytes", "some bytez"] {
             let folder = inbox();
             std::fs::write(folder.path().join("done/a.xml.1"), other).unwrap();
-            assert!(matches!(moved(folder.path()), Err(SourceError::Gone { .. })));
+            assert!(matches!(moved(folder.path()), Err(SourceError::Taken { .. })));
             assert!(folder.path().join("a.xml").exists());
             assert_eq!(archived(folder.path()), [("a.xml.1".to_owned(), other.to_owned())]);
         }

@@ -136,6 +136,12 @@ pub enum SourceError {
         /// Why.
         problem: String,
     },
+    /// Another file has the name in the archive.
+    #[error("archiving to {to}: a file of this name is there")]
+    Taken {
+        /// The name.
+        to: String,
+    },
     /// There are more names than an inbox has.
     #[error("listing {path}: it holds more than 1,000,000 names; none of its files was read")]
     Crowded {
@@ -207,7 +213,9 @@ impl SourceError {
             | Self::Crowded { .. }
             | Self::Stopped { .. }
             | Self::Local { .. } => true,
-            Self::Gone { .. } | Self::Changed { .. } | Self::Sealed { .. } => false,
+            Self::Gone { .. } | Self::Taken { .. } | Self::Changed { .. } | Self::Sealed { .. } => {
+                false
+            }
         }
     }
 
@@ -219,6 +227,7 @@ impl SourceError {
             Self::Secret { exit, .. } => *exit,
             Self::Unreachable { .. }
             | Self::Gone { .. }
+            | Self::Taken { .. }
             | Self::Crowded { .. }
             | Self::Changed { .. }
             | Self::Sealed { .. }
@@ -273,6 +282,7 @@ impl SourceError {
                 "have its old files put elsewhere, or name the folder of the new ones as the \
                  `path` of `{name}`"
             ),
+            Self::Taken { .. } => format!("take old files out of the archive of `{name}`"),
             Self::Gone { .. } => format!("mend the path or the rights: tieout sources test {name}"),
             Self::Sealed { .. } => {
                 format!("look at [source.decrypt] of `{name}`, and which key the sender uses")

@@ -157,9 +157,7 @@ impl Shelf for Sftp {
         }
         let (from, to) = (self.at(name), folder.join(to));
         if self.is_there(&to)? {
-            let doing = self.doing("archiving to", &to);
-            let problem = "a file of this name is there".to_owned();
-            return Err(SourceError::Gone { doing, problem });
+            return Err(SourceError::Taken { to: to.display().to_string() });
         }
         let moved = self.sftp.rename(&from, &to, None);
         moved.map_err(|error| self.failed("archiving", &from, &error))

@@ -191,6 +191,48 @@ fn a_changed_key_is_never_trusted_without_comparing() {
     assert!(pinned.stderr.contains(&format!("add \"{own}\" to it")), "{}", pinned.stderr);
 }
 
+/// What a source that answers shows, and no run makes anything of.
+#[test]
+fn the_doctor_tells_what_lies_there_and_is_never_fetched() {
+    let folder = tempfile::tempdir().unwrap();
+    let inbox = folder.path().join("in");
+    std::fs::create_dir(&inbox).unwrap();
+    let of =
+        |name: &str, more: &str| format!("name = '{name}'\nkind = 'folder'\npath = 'in'\n{more}");
+    let found = |sections: &str| {
+        configure(folder.path(), sections);
+        let events = tieout(folder.path(), &["doctor", "--json"]).events();
+        let own = ["glob_none", "names_refused", "files_waiting", "archive"];
+        let text =
+            |event: &serde_json::Value, of: &str| event[of].as_str().unwrap_or("").to_owned();
+        let own = events.iter().filter(|event| own.contains(&text(event, "code").as_str()));
+        own.map(|event| (text(event, "code"), text(event, "text"))).collect::<Vec<_>>()
+    };
+    let fine = of("a", "glob = ['*.xml']\narchive = 'done'\n");
+    assert_eq!(found(&fine), [], "an empty inbox is no mistake");
+    std::fs::write(inbox.join("a.xml"), "<a/>").unwrap();
+    assert_eq!(found(&fine), []);
+    let none = found(&of("a", "glob = ['*.XML', '[ab].xml']\n"));
+    let says = "none of its 1 file fits `glob` (*.XML, [ab].xml), such as a.xml: nothing is ever";
+    assert!(matches!(none.as_slice(), [(_, text)] if text.starts_with(says)), "{none:?}");
+    let test = tieout(folder.path(), &["sources", "test"]).stdout;
+    let says = "    unwanted 1 file there, such as a.xml: no `glob` (*.XML [ab].xml) fits\n";
+    assert!(test.contains(says), "{test}");
+    // A marker that never comes.
+    let marked = of("a", "ready = 'marker'\nmarker = '{stem}.ok'\n");
+    assert_eq!(found(&marked), [], "it may come yet");
+    let file = std::fs::File::options().write(true).open(inbox.join("a.xml")).unwrap();
+    let day = std::time::Duration::from_secs(25 * 3_600);
+    file.set_modified(std::time::SystemTime::now() - day).unwrap();
+    let waits = found(&marked);
+    let says = "1 file waits for more than a day: a.xml: its marker file is not there";
+    assert!(matches!(waits.as_slice(), [(_, text)] if text == says), "{waits:?}");
+    std::fs::write(inbox.join("done"), "").unwrap();
+    std::os::unix::fs::symlink("a.xml", inbox.join("b.xml")).unwrap();
+    let codes: Vec<String> = found(&fine).into_iter().map(|(code, _)| code).collect();
+    assert_eq!(codes, ["names_refused", "archive"]);
+}
+
 #[test]
 fn the_doctor_looks_at_every_source() {
     let sshd = Sshd::plain();
