@@ -12,9 +12,10 @@ cargo fuzz --version >/dev/null 2>&1 || { echo "fuzz: needs cargo-fuzz: cargo in
 cargo +nightly --version >/dev/null 2>&1 || { echo "fuzz: needs: rustup toolchain install nightly" >&2; exit 1; }
 
 if [ $# -eq 0 ]; then
-    # The words that the program knows, and the two ways in before a word is known.
+    # The words that the program knows, what a configuration describes, and the two ways in before a
+    # word is known.
     mapfile -t words < <(sed -n 's/^        name: "\(.*\)",$/\1/p' src/settlement/mod.rs)
-    set -- "${words[@]}" content archive
+    set -- "${words[@]}" table content archive
 fi
 export OPENSSL_NO_VENDOR=${OPENSSL_NO_VENDOR-1}
 readonly kept=$PWD/target/fuzz
@@ -37,7 +38,7 @@ one() { # FORMAT
     fi
 }
 mkdir -p "$kept/seeds"
-find fixtures/settlement -type f -not -path '*/told/*' -exec cp -f -t "$kept/seeds" {} +
+find fixtures/settlement fixtures/formats -type f -not -path '*/told/*' -exec cp -f -t "$kept/seeds" {} +
 export -f one
 export seconds program kept
 printf '%s\n' "$@" | xargs -P "${FUZZ_JOBS:-$(nproc)}" -I{} bash -euo pipefail -c 'one {}'

@@ -39,27 +39,9 @@ fn euro(credit: i128, debit: i128) -> Vec<(String, i128, i128)> {
     vec![("EUR".to_owned(), credit, debit)]
 }
 
-const NAMED: &str = r#"
-name = "housebank"
-date = "Buchungstag"
-date_pattern = "%d.%m.%Y"
-amount = "Betrag"
-decimal = ","
-grouped = true
-currency = "Währung"
-balance = "Saldo"
-tag = [
-    { column = "Verwendungszweck", kind = "end_to_end_id", pattern = 'EREF\+(\S+)' },
-    { column = "Verwendungszweck", kind = "text" },
-]
-"#;
+const NAMED: &str = include_str!("../../../fixtures/formats/named.toml");
 
-const NAMED_FILE: &str = "\
-Konto 1;;;;
-Buchungstag;Betrag;Währung;Saldo;Verwendungszweck
-01.06.2026;1.000,00;EUR;1.000,00;EREF+order-1 SVWZ+a
-02.06.2026;-0,50;EUR;999,50;b
-";
+const NAMED_FILE: &str = include_str!("../../../fixtures/formats/named.txt");
 
 #[test]
 fn columns_by_name_with_a_balance_that_proves_them() {
@@ -99,32 +81,9 @@ fn what_a_description_reads_otherwise_is_said_by_its_settings() {
     assert!(column.contains("expected a column `salden`, found none; `Saldo` is near"), "{column}");
 }
 
-const FIXED: &str = r#"
-name = "host"
-fixed = [
-    { name = "record", first = 1, last = 1 },
-    { name = "day", first = 2, last = 9 },
-    { name = "way", first = 10, last = 10 },
-    { name = "cents", first = 11, last = 18 },
-    { name = "reference", first = 19, last = 30 },
-]
-date = "day"
-date_pattern = "%Y%m%d"
-amount = "cents"
-unit = "minor"
-flag = { column = "way", credit = ["C"], debit = ["D"] }
-currency_is = "EUR"
-ignore = [{ column = "record", is = ["H"] }]
-trailer = { column = 1, is = ["T"], count = 2, sum = 4 }
-tag = [{ column = "reference", kind = "merchant_reference" }]
-"#;
+const FIXED: &str = include_str!("../../../fixtures/formats/fixed.toml");
 
-const FIXED_FILE: &str = "\
-H20260601
-M20260601C00010000order-1
-M20260601D00000250ordér-2
-T2        00009750
-";
+const FIXED_FILE: &str = include_str!("../../../fixtures/formats/fixed.txt");
 
 #[test]
 fn what_lists_every_attempt_shows_that_no_row_is_lacking() {
@@ -253,25 +212,9 @@ fn the_descriptions_of_the_page_read_its_files() {
     assert_eq!(read(&cut).state, State::Quarantined, "without its trailer");
 }
 
-const BATCHED: &str = r#"
-name = "psp"
-header = false
-delimiter = "|"
-skip = 1
-debit = 3
-credit = 4
-currency = 2
-kind = 5
-psp_reference = 6
-batch = { column = 1, payout = { column = 5, is = ["PAYOUT"] } }
-"#;
+const BATCHED: &str = include_str!("../../../fixtures/formats/batched.toml");
 
-const BATCHED_FILE: &str = "\
-some words
-b1|EUR||10.00|SALE|p1
-b1|EUR|2.00||REFUND|p2
-b1|EUR|8.00||PAYOUT|
-";
+const BATCHED_FILE: &str = include_str!("../../../fixtures/formats/batched.txt");
 
 #[test]
 fn columns_by_number_with_batches_that_come_to_their_payout() {
