@@ -532,8 +532,9 @@ fn infer(head: &str, said: Option<Currency>) -> Option<(Table, Layout)> {
         let own = || currency_above(head, &layout).filter(|_| roles.shows_ways());
         let may_be = |said: &Currency| {
             let above = sheet::rows_of(head, layout.delimiter, layout.above);
-            let mut told = above.iter().flat_map(|row| words::codes_above(row)).peekable();
-            told.peek().is_none() || told.any(|other| other == *said)
+            let told: Vec<Currency> =
+                above.iter().flat_map(|row| words::codes_above(row)).collect();
+            (told.is_empty() || told.contains(said)) && is_open_to(*said, &layout, &rows)
         };
         let of_sides = sign_of(&roles, &layout).or(roles.of_balance);
         let of_bank = || only_currency(&roles, &layout, &rows);
@@ -542,6 +543,22 @@ fn infer(head: &str, said: Option<Currency>) -> Option<(Table, Layout)> {
     }
     let table = Inference { head, roles: &roles, layout: &layout, rows: &rows }.table()?;
     Some((table, layout))
+}
+
+/// Whether neither the name of a column nor one of codes alone says that a file is in another
+/// currency than this; of what a card paid abroad it may be.
+fn is_open_to(said: Currency, layout: &Layout, rows: &[Vec<String>]) -> bool {
+    let is_other = |at: usize, name: &str| {
+        let mut values = rows.iter().filter_map(|row| row.get(at)).filter(|text| !text.is_empty());
+        let own = |text: &String| Currency::parse(text).ok().filter(|_| is_code(text));
+        let first = values.next().and_then(own);
+        let is_of_codes = first.is_some() && values.clone().all(|text| own(text).is_some());
+        let named = without_currency(name).1.filter(|named| *named != said);
+        named.is_some()
+            || is_of_codes && (first != Some(said) || values.any(|text| own(text) != first))
+    };
+    let mut own = layout.names.iter().enumerate().filter(|(_, name)| !words::is_abroad(name));
+    !own.any(|(at, name)| is_other(at, name))
 }
 
 /// The currency of a bank that names none, where each amount has its sign.
@@ -1640,6 +1657,16 @@ mod tests {
             let text = format!("{above}\n\n{}", rows.replace(',', ";"));
             assert_eq!(of("USD", &text).0, State::UnknownFormat, "{above}");
         }
+        for other in [
+            "Date,Text,Debit EUR,Credit CHF\n2026-11-18,a,10.00,\n2026-11-19,b,,5.00\n",
+            "Date,Text,Amount,Unit\n2026-11-18,a,-10.00,HUF\n2026-11-19,b,5.00,HUF\n",
+            "Date,Text,Amount,Unit\n2026-11-18,a,-10.00,USD\n2026-11-19,b,5.00,HUF\n",
+        ] {
+            assert_ne!(of("USD", other).0, State::Ok, "{other}");
+        }
+        let abroad = "Date,Text,Amount,Original currency\n2026-11-18,a,-10.00,EUR\n\
+                      2026-11-19,b,5.00,\n";
+        assert_eq!(of("CHF", abroad), (State::Ok, "CHF".to_owned()));
         for amount in ["€-10.00", "-10.00 CHF", "£-10.00", "-10.00 kr"] {
             let text = rows.replace("-10.00", amount);
             assert_ne!(of("USD", &text).0, State::Ok, "{amount}");

@@ -1138,6 +1138,7 @@ pub const CURRENCY: &[&str] = &[
     "mena",
     "devizanem",
     "pénznem",
+    "deviza",
     "összeg devizaneme",
     "tranzakció devizaneme",
     "валюта",
@@ -2392,6 +2393,28 @@ const USUAL: &[&str] = &[
     "BGN", "TRY", "CAD", "AUD", "NZD", "SGD", "HKD", "INR", "BRL", "MXN", "ZAR", "UAH", "RUB",
     "ILS", "AED", "KRW", "THB",
 ];
+
+/// What names of amounts and currencies say that are a payment's abroad, and not the account's.
+const ABROAD: &[&str] = &[
+    "original",
+    "foreign",
+    "instructed",
+    "fremd",
+    "ursprung",
+    "ursprünglich",
+    "extranj",
+    "estera",
+    "vreemd",
+    "étrang",
+    "utländsk",
+    "utl ",
+    "exchange",
+];
+
+/// Whether a name is one of these.
+pub fn is_abroad(name: &str) -> bool {
+    ABROAD.iter().any(|word| name.contains(word))
+}
 
 /// All currencies that a row above the table names, wherever.
 pub fn codes_above(row: &[String]) -> impl Iterator<Item = Currency> {
