@@ -396,6 +396,7 @@ fn days(
     let open_all_the_same = weekdays_besides(expected, came, (first, last));
     let words = words_of(expected, came, (first, last));
     let parts = parts_of(expected, came, (first, last));
+    let members = members_of(expected, came, (first, last));
     let mut days: Vec<Day> = Vec::new();
     let [mut doubt, mut early, mut elsewhere]: [Option<String>; 3] = [None, None, None];
     let mut since: Option<NaiveDate> = None;
@@ -423,8 +424,10 @@ fn days(
         let is_empty = whole.iter().any(|file| file.is_empty && !has_rows_again(file, &whole));
         let is_of = |word: &&String| whole.iter().any(|file| file.word_for(&name) == Some(word));
         let other = words.iter().find(|word| !whole.is_empty() && !is_of(word));
-        let other = other.map(String::as_str).or_else(|| lacking_part(&parts, day));
-        let in_doubt = doubt.take().or_else(|| other.map(|word| name.replacen('*', word, 1)));
+        let other = other.cloned().or_else(|| lacking_part(&parts, day));
+        let other = other.map(|word| name.replacen('*', &word, 1));
+        let other = other.or_else(|| lacking_member(&members, day));
+        let in_doubt = doubt.take().or(other);
         // Days before it that are no business days are told of in its file, from the first on that
         // it has a row of.
         let from = days.last().map_or(start, |before| before.to);
@@ -516,25 +519,111 @@ fn parts_of<'a>(
     for day in before.iter_days().take_while(|day| *day <= last) {
         let Some(name) = expected.name_for(day) else { continue };
         let own = of_day(came, &name, (closed_before(expected, day), day));
-        let own: BTreeSet<&str> = own.iter().filter_map(|file| file.part_for(&name)).collect();
-        if !own.is_empty() {
-            parts.insert(day, own);
+        let mut of_day: BTreeSet<&str> =
+            own.iter().filter_map(|file| file.part_for(&name)).collect();
+        if of_day.is_empty() {
+            continue;
         }
+        // The first part may stand without a number.
+        if own.iter().any(|file| file.name == name.replacen('*', "", 1)) {
+            of_day.insert("");
+        }
+        parts.insert(day, of_day);
     }
     parts
 }
 
-/// A part that a day has not, and each of several others has. Where their number changes from day
-/// to day, nothing shows that one lacks.
-fn lacking_part<'p>(
-    parts: &BTreeMap<NaiveDate, BTreeSet<&'p str>>,
-    day: NaiveDate,
-) -> Option<&'p str> {
+/// A part that a day has not: each of several others has it; or it stands before one that the day
+/// has, as parts are numbered without a gap. Hours of the day are, too, figures, and leave the same
+/// gaps on other days. Where the number of parts changes, nothing shows that the last one lacks.
+fn lacking_part(parts: &BTreeMap<NaiveDate, BTreeSet<&str>>, day: NaiveDate) -> Option<String> {
     let own = parts.get(&day)?;
     let others = || parts.iter().filter(|(other, _)| **other != day).map(|(_, parts)| parts);
     let is_everywhere = |part: &&str| others().all(|other| other.contains(part));
-    let is_lacking = |part: &&&str| !own.contains(**part) && is_everywhere(part);
-    others().nth(1)?.iter().find(is_lacking).copied()
+    let is_lacking =
+        |part: &&&str| !part.is_empty() && !own.contains(**part) && is_everywhere(part);
+    let elsewhere = others().nth(1).and_then(|some| some.iter().find(is_lacking));
+    let elsewhere = elsewhere.map(|part| (*part).to_owned());
+    elsewhere.or_else(|| own.iter().find_map(|part| gap_before(part, own, others())))
+}
+
+/// The part that lacks before one of a day's, unless other days have the same gap.
+fn gap_before<'o, 'p: 'o>(
+    part: &str,
+    own: &BTreeSet<&'p str>,
+    mut others: impl Iterator<Item = &'o BTreeSet<&'p str>>,
+) -> Option<String> {
+    let before = place_of(part)?.checked_sub(1).filter(|place| *place > 0)?;
+    let has = |of: &BTreeSet<&str>, place: u8| of.iter().any(|one| place_of(one) == Some(place));
+    let has_gap = |of: &BTreeSet<&'p str>| of.contains(part) && !has(of, before);
+    if has(own, before) || others.any(has_gap) {
+        return None;
+    }
+    let own = part.trim_matches(['_', '-', '.']);
+    let word = match own.bytes().next().filter(u8::is_ascii_alphabetic) {
+        Some(letter) => char::from(letter.saturating_sub(1)).to_string(),
+        None => format!("{before:0width$}", width = own.len()),
+    };
+    Some(part.replacen(own, &word, 1))
+}
+
+/// Which part of a day it is: `_b` and `_02` are the second, and one without either is the first.
+fn place_of(part: &str) -> Option<u8> {
+    let own = part.trim_matches(['_', '-', '.']);
+    match own.bytes().next() {
+        None => Some(1),
+        Some(letter) if letter.is_ascii_alphabetic() => {
+            Some(letter.to_ascii_lowercase().saturating_sub(b'a').saturating_add(1))
+        }
+        Some(_figure) => own.parse().ok(),
+    }
+}
+
+/// Of each day that archives came for: how many files they hold under one name, and one of them.
+/// Figures are of days and numbers, and all alike.
+type Members<'a> = BTreeMap<String, (usize, &'a str)>;
+
+/// What the archives of each day hold of attempts, from some weeks before.
+fn members_of<'a>(
+    expected: &Expected,
+    came: &[&'a Came],
+    (first, last): (NaiveDate, NaiveDate),
+) -> BTreeMap<NaiveDate, Members<'a>> {
+    let mut members = BTreeMap::new();
+    if !came.iter().any(|file| file.name.contains('/')) {
+        return members;
+    }
+    let before = first.checked_sub_days(Days::new(7 * WEEKS_BEFORE)).unwrap_or(NaiveDate::MIN);
+    for day in before.iter_days().take_while(|day| *day <= last) {
+        let Some(name) = expected.name_for(day) else { continue };
+        let own = of_day(came, &name, (closed_before(expected, day), day));
+        let own = own.iter().filter(|file| file.worth != Worth::Other);
+        let names: BTreeSet<&str> =
+            own.filter_map(|file| Some(file.name.split_once('/')?.1)).collect();
+        let mut of_day = Members::new();
+        for name in names {
+            let alike = name.split(|c: char| c.is_ascii_digit()).filter(|word| !word.is_empty());
+            let alike = alike.collect::<Vec<_>>().join("#");
+            let (count, _) = of_day.entry(alike).or_insert((0, name));
+            *count = count.saturating_add(1);
+        }
+        if !of_day.is_empty() {
+            members.insert(day, of_day);
+        }
+    }
+    members
+}
+
+/// A file that a day's archive has not, and that of each of several other days has, in words.
+fn lacking_member(members: &BTreeMap<NaiveDate, Members<'_>>, day: NaiveDate) -> Option<String> {
+    let own = members.get(&day)?;
+    let others = || members.iter().filter(|(other, _)| **other != day).map(|(_, of)| of);
+    let count = |of: &Members<'_>, name: &String| of.get(name).map_or(0, |(count, _)| *count);
+    let is_lacking = |(name, _): &(&String, &(usize, &str))| {
+        others().all(|other| count(other, name) > count(own, name))
+    };
+    let (_, (_, like)) = others().nth(1)?.iter().find(is_lacking)?;
+    Some(format!("a file of {day}'s archive as {like} is of another one's"))
 }
 
 /// The first day that something came for, from some weeks before those that it is laid out over.
@@ -993,6 +1082,51 @@ mod tests {
             assert_eq!(of(&fewer), None);
         }
         assert_eq!(of(&["17_0930", "17_1730", "18_0930", "19_0930", "19_1730"]), None);
+        // Their number changes, and a later part shows that one before it lacks.
+        for own in [["18_1", "18_3"], ["18_01", "18_03"], ["18a", "18c"], ["18_3", "18_1"]] {
+            let middle = own[0].replace('1', "2").replace("18", "").replace("28", "");
+            let middle = if own[0] == "18a" { "b" } else { middle.as_str() };
+            let middle = middle.replace('3', "2");
+            let wanted = format!("acc_20261118{middle}.csv did not come whole yet");
+            assert_eq!(of(&["17", own[0], own[1], "19"]), Some(wanted.clone()), "{own:?}");
+            let more = format!("18{middle}");
+            assert_eq!(of(&["17", own[0], own[1], &more, "19"]), None, "{own:?}");
+        }
+        assert!(of(&["17_1", "18_2", "19_1"]).is_some(), "the first lacks");
+        assert_eq!(of(&["17_0", "18_0", "18_1", "19_0"]), None, "counted from nought");
+        // Hours are no numbers of parts.
+        assert_eq!(of(&["17_06", "17_12", "18_06", "18_12", "19_06", "19_12"]), None);
+    }
+
+    #[test]
+    fn a_file_that_each_other_day_s_archive_has_is_lacking() {
+        let expected = [daily("acc_%Y%m%d.zip", Calendar::weekdays())];
+        let of = |names: &[&str], others: Worth| {
+            let file = |name: &&str| {
+                let worth = if name.contains("sum") { others } else { Worth::Whole };
+                one_came(&format!("acc_202611{name}.csv"), worth)
+            };
+            let files: Vec<Came> = names.iter().map(file).collect();
+            let files = laid_out(&expected, &files, ATTEMPT, ATTEMPT);
+            told(&files, ATTEMPT, "2026-11-18T10:15:00Z").1
+        };
+        let two = |day: &str| ["eu", "us"].map(|word| format!("{day}.zip/{word}_{day}"));
+        let all = ["17", "18", "19"].map(two);
+        let all: Vec<&str> = all.as_flattened().iter().map(String::as_str).collect();
+        assert_eq!(of(&all, Worth::Whole), None);
+        let lacks = [&all[..3], &all[4..]].concat();
+        let wanted = "a file of 2026-11-18's archive as us_19.csv is of another one's did not \
+                      come whole yet";
+        assert_eq!(of(&lacks, Worth::Whole).as_deref(), Some(wanted));
+        // Another day has one, too: nothing shows that there are always two.
+        assert_eq!(of(&[&all[..3], &all[4..5]].concat(), Worth::Whole), None);
+        // Names that are told apart by figures alone are counted.
+        let parts = ["17.zip/p1", "17.zip/p2", "18.zip/p1", "19.zip/p1", "19.zip/p2"];
+        assert!(of(&parts, Worth::Whole).is_some());
+        // What tells of no attempt is nothing that lacks.
+        let sums = ["17.zip/a", "17.zip/sum", "18.zip/a", "19.zip/a", "19.zip/sum"];
+        assert!(of(&sums, Worth::Whole).is_some());
+        assert_eq!(of(&sums, Worth::Other), None);
     }
 
     #[test]
