@@ -331,9 +331,11 @@ async fn look_again(
         let gone = gone.doing("looking for rows whose line was taken out")?;
         let Some(last) = gone.last() else { return Ok(()) };
         after = Some(last.place);
+        let recorded = recorded(scene, account, &gone).await?;
         let paid_by = |line: &&StoredLine| {
             let of = |reason: Reason| line.reason.as_deref() == Some(reason.as_str());
-            of(Reason::Settled) || of(Reason::ToleranceDelta)
+            let is_recorded = || line.row.as_ref().is_some_and(|row| recorded.contains(row));
+            of(Reason::Settled) || of(Reason::ToleranceDelta) || is_recorded()
         };
         let now = scene.clock.now();
         let its_row = |line: &StoredLine| line.row.clone();
@@ -364,6 +366,24 @@ async fn look_again(
             noted.doing("noting which rows are looked at again")?;
         }
     }
+}
+
+/// The rows of these lines that succeeded, as tieout's own record says: be it by a line that had a
+/// case first, and keeps the reason of that, or by one that was gone before and came back.
+async fn recorded(
+    scene: &Scene<'_>,
+    account: &str,
+    lines: &[StoredLine],
+) -> Result<HashSet<(String, String)>, RunError> {
+    let mut recorded = HashSet::new();
+    for (index, keys) in by_table(scene, lines.iter().filter_map(|line| line.row.clone())) {
+        let Some(table) = scene.tables.get(index) else { continue };
+        let (name, keys) = (&table.settings.name, Vec::from_iter(keys));
+        let found = scene.db.references_of(account, name, &keys).await;
+        let found = found.doing("looking for what rows succeeded by")?;
+        recorded.extend(found.into_iter().map(|(key, _id)| (name.clone(), key)));
+    }
+    Ok(recorded)
 }
 
 /// Rows by the place of their table, whose names stand before their keys.

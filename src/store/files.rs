@@ -1034,9 +1034,13 @@ pub(in crate::store) const OPEN_ALONE: &str =
 /// So many open lines of some amounts are read.
 pub(in crate::store) const OF_MONEY: i64 = 10_000;
 
-/// What makes a line `l` one that a row succeeded by and that a correction took out.
-pub(in crate::store) const TAKEN_OUT: &str =
-    "l.state = 'superseded' and l.reason in ('settled', 'tolerance_delta')";
+/// What makes a line `l` one that a row succeeded by and that a correction took out. A line that
+/// had a case keeps the reason of that, and what the row succeeded by in the end is on record.
+pub(in crate::store) const TAKEN_OUT: &str = "l.state = 'superseded' \
+     and (l.reason in ('settled', 'tolerance_delta') \
+     or exists (select 1 from tieout_references p where p.table_name = l.table_name \
+     and p.key = l.key and p.account = l.account \
+     and p.psp_reference in (l.psp_reference, l.file_id || ':' || l.position)))";
 
 /// Any line of a row that a correction took out, or by which money was told to have come back of a
 /// row, whose row waits to be looked at again; as the index over them says it.

@@ -4,7 +4,7 @@
 use sha2::{Digest, Sha256};
 
 use super::fetching::{folder, shop, zipped};
-use super::files::{at_bank, camt, credit, debit, with_bank};
+use super::files::{Booking, at_bank, camt, credit, debit, with_bank};
 use crate::run::shop::{Engine, Ran, Shop, at_text, on_both_databases, tieout_now};
 use crate::support::events;
 use crate::support::golden::golden;
@@ -14,6 +14,7 @@ on_both_databases!(
     a_correction_is_shown_and_only_its_difference_counts,
     a_case_is_decided_again_without_what_a_correction_took_out,
     money_that_did_not_come_back_after_all_leaves_no_case,
+    a_row_that_was_paid_after_its_case_is_told_that_its_line_is_gone,
     each_file_of_an_archive_is_released_by_itself,
     what_does_not_tie_takes_the_place_of_nothing_that_does,
     what_cannot_be_carried_out_is_refused_and_said,
@@ -339,6 +340,55 @@ async fn money_that_did_not_come_back_after_all_leaves_no_case(engine: Engine) {
     assert_eq!(shop.run().await.verdict(1), "succeeded settled");
     assert_eq!(shop.open_cases().await, Vec::<String>::new());
     assert!(shop.run().await.verdicts().is_empty(), "it is decided once");
+    shop.check(false).await;
+}
+
+/// Its line had a case first, and keeps the reason of that one.
+async fn a_row_that_was_paid_after_its_case_is_told_that_its_line_is_gone(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank()).await;
+    shop.insert(&[1, 2, 3].map(|id| at_bank(id, "processing"))).await;
+    let own = || [credit(9_000, "pay_1"), credit(10_002, "pay_2"), credit(10_003, "pay_3")];
+    let issue = |more: Vec<Booking>| {
+        let all: Vec<Booking> = own().into_iter().chain(more).collect();
+        camt("camt.053", "S1", &all)
+    };
+    put(&shop, "a.xml", &issue(vec![credit(10_002, "pay_2"), debit(10_003, "pay_3")]));
+    ingest(&shop, "a.xml", 0).await;
+    shop.run().await;
+    let cases = ["1 amount_mismatch", "2 duplicate_capture", "3 returned"];
+    assert_eq!(shop.open_cases().await, cases);
+    shop.raw.execute("update payments set amount = 9000 where id = 1").await;
+    put(&shop, "b.xml", &issue(vec![credit(1, "else")]));
+    ingest(&shop, "b.xml", 3).await;
+    shop.tieout(&["files", "release", "2", "--reason", "confirmed"]).await.ended(0);
+    shop.run().await;
+    let paid = "select status from payments order by id";
+    assert_eq!(shop.texts(paid).await, ["paid"; 3]);
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    shop.run().await;
+    assert_eq!(shop.open_cases().await, Vec::<String>::new(), "what was gone before is no news");
+    put(&shop, "c.xml", &camt("camt.053", "S1", &[credit(1, "else")]));
+    ingest(&shop, "c.xml", 3).await;
+    shop.tieout(&["files", "release", "3", "--reason", "confirmed"]).await.ended(0);
+    let ran = shop.run().await;
+    for id in [1, 2, 3] {
+        assert_eq!(ran.verdict(id), "review late_contradiction", "row {id}");
+    }
+    assert_eq!(shop.texts(paid).await, ["paid"; 3]);
+    assert!(shop.run().await.verdicts().is_empty(), "it is told once");
+    // It is back, and gone once more.
+    put(&shop, "d.xml", &issue(vec![credit(2, "else")]));
+    ingest(&shop, "d.xml", 3).await;
+    shop.tieout(&["files", "release", "4", "--reason", "confirmed"]).await.ended(0);
+    shop.run().await;
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    put(&shop, "e.xml", &camt("camt.053", "S1", &[credit(3, "else")]));
+    ingest(&shop, "e.xml", 3).await;
+    shop.tieout(&["files", "release", "5", "--reason", "confirmed"]).await.ended(0);
+    let ran = shop.run().await;
+    for id in [1, 2, 3] {
+        assert_eq!(ran.verdict(id), "review late_contradiction", "row {id}");
+    }
     shop.check(false).await;
 }
 
