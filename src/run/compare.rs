@@ -27,9 +27,10 @@ use crate::psp::account::{Account, Need, Question};
 use crate::psp::book::Neighbour;
 use crate::report::back::Back as InWords;
 use crate::report::error::ReportError;
+use crate::report::said::moved;
 use crate::report::sorter::{BUDGET, Sorted, Sorter, tuple_key};
 use crate::run::books::{Books, Tell};
-use crate::run::by_files::{Shelf, less_if_ahead};
+use crate::run::by_files::{Shelf, gives_charge_back, less_if_ahead};
 use crate::run::error::{Doing, RunError};
 use crate::run::match_lines::{Owner, Twin, may_refund, owners, told_besides};
 use crate::run::scene::{OpenAccount, Scene};
@@ -167,6 +168,8 @@ struct Told {
 struct Held {
     row: Transaction,
     files: Book,
+    /// By how much they differ from the row within the account's tolerance.
+    delta: Option<Money>,
     back: Gone,
     lines: Vec<Told>,
 }
@@ -500,11 +503,17 @@ impl Comparison<'_> {
         row: Transaction,
         shelf: Option<(&Shelf, &Owners)>,
     ) -> Result<(), RunError> {
-        let (mut files, mut back) = (Book::None, Gone::default());
+        let (mut files, mut back, mut delta) = (Book::None, Gone::default(), None);
         let mut lines = Vec::new();
         if let Some((shelf, owners)) = shelf {
             let known = shelf.of_row(&row).into_iter();
-            let own: Vec<&StoredLine> = known.filter(|line| is_ours(line, &row, owners)).collect();
+            // A charge that the bank gave back is no second payment.
+            let is_charge = |line: &StoredLine| {
+                let said = (line.type_code.as_deref(), moved(line));
+                gives_charge_back((line.kind, line.direction), said, &row)
+            };
+            let is_own = |line: &&StoredLine| is_ours(line, &row, owners) && !is_charge(line);
+            let own: Vec<&StoredLine> = known.filter(is_own).collect();
             let now = self.scene.clock.now();
             let say =
                 |line: &&StoredLine| less_if_ahead(line, shelf.said_of(line, &row), &row, now);
@@ -515,6 +524,11 @@ impl Comparison<'_> {
                 true if told_of.iter().all(is_under_way) => Book::Nothing,
                 _told => Book::of_objects(&told_of),
             };
+            delta = self.tolerated(account, &row, files);
+            if delta.is_some() {
+                // As a run took it: the bridge has the difference as an item of its own.
+                files = row.money.map_or(files, Book::Moved);
+            }
             back = Gone::of_files(&told_of);
             back.add_adjusted(&own);
             lines = own.iter().filter(|line| is_money(line)).map(|line| told(line)).collect();
@@ -535,8 +549,16 @@ impl Comparison<'_> {
             push(&mut self.by_alias, self.folder, &[account, kind, reference], &stored)?;
         }
         let account = account.to_owned();
-        let held = Party::Row(Box::new(Held { row, files, back, lines }));
+        let held = Party::Row(Box::new(Held { row, files, delta, back, lines }));
         push(&mut self.by_tag, self.folder, &[&account, kind, &name], &held)
+    }
+
+    /// By how much files differ from a row that succeeded, where that is within the tolerance.
+    fn tolerated(&self, account: &str, row: &Transaction, files: Book) -> Option<Money> {
+        let Book::Moved(moved) = files else { return None };
+        let open = self.scene.accounts.get(account)?;
+        let own = row.money.filter(|_| row.succeeded)?;
+        open.setup.tolerance.delta(own, moved)
     }
 
     /// Objects find their rows by the reference that the row stores, be it another of their ids,
@@ -698,6 +720,12 @@ fn is_ours(line: &StoredLine, row: &Transaction, owners: &Owners) -> bool {
         (None, None, Some(tag)) => row.tag.usable() == Some(tag),
         (None, None, None) => true,
     }
+}
+
+fn delta_text(delta: Money) -> String {
+    let way = if delta.minor < 0 { "less" } else { "more" };
+    let minor = delta.minor.saturating_abs();
+    format!("in files: {} {way}, within amount_tolerance", Money { minor, ..delta })
 }
 
 fn told(line: &StoredLine) -> Told {
@@ -865,7 +893,12 @@ impl Out<'_> {
                 let other = other_payment(&held.row, &listed);
                 let is_lost = other.is_some() || listed_back.is_lost || held.back.is_lost;
                 let found = contradicted(&held.row, found, is_lost);
-                let notes = [other, listed_back.text("at the PSP"), held.back.text("in files")];
+                let notes = [
+                    other,
+                    listed_back.text("at the PSP"),
+                    held.delta.map(delta_text),
+                    held.back.text("in files"),
+                ];
                 let notes: Vec<String> = notes.into_iter().flatten().collect();
                 let note = Some(notes.join("; ")).filter(|note| !note.is_empty());
                 self.put_row(&held, &listed, found, note).await?;

@@ -8,7 +8,7 @@ use tieout::sandbox::situations::Situation;
 
 use crate::run::fetching;
 use crate::run::files::{
-    REFUNDS, at_bank, bring, camt, credit, debit, in_days, returned, with_bank,
+    REFUNDS, at_bank, bring, camt, coded, credit, debit, in_days, returned, with_bank,
 };
 use crate::run::payouts::{bring_cards, shop_with_cards_and_bank, stripe};
 use crate::run::shop::{Engine, Payment, Ran, Shop, Words, at_text, on_both_databases, tieout_now};
@@ -31,6 +31,8 @@ on_both_databases!(
     what_another_report_tells_is_told_once_and_an_adjustment_is_a_difference,
     a_text_with_the_tags_of_two_rows_is_neithers,
     what_was_authorised_and_not_settled_yet_says_nothing,
+    what_is_tolerated_is_no_difference,
+    a_charge_that_the_bank_gave_back_is_no_second_payment,
 );
 
 /// Whether a run has matched it or not.
@@ -45,6 +47,72 @@ async fn a_line_whose_row_is_older_than_the_window_is_of_another_one(engine: Eng
         "agrees 3 pay_3 100.03 - 100.03 -",
         "other_window - pay_1 - - 100.01 -",
         "other_window - pay_2 - - 90.00 -",
+    ];
+    assert_eq!(compared(&shop, &ran), wanted);
+    shop.check(false).await;
+}
+
+/// A run took it so, or would; a cent beyond is one, and a row that was given up has no tolerance.
+async fn what_is_tolerated_is_no_difference(engine: Engine) {
+    let words = with_bank().policy("amount_tolerance", "{ EUR = \"0.02\" }");
+    let shop = Shop::open_with(engine, words.patient()).await;
+    let rows = [
+        at_bank(1, "paid"),
+        at_bank(2, "paid"),
+        at_bank(3, "paid"),
+        at_bank(4, "failed"),
+        at_bank(5, "paid"),
+    ];
+    shop.insert(&rows).await;
+    let bookings = [
+        credit(9_999, "pay_1"),
+        credit(10_004, "pay_2"),
+        credit(10_006, "pay_3"),
+        credit(10_005, "pay_4"),
+        credit(10_005, "pay_5"),
+    ];
+    bring(&shop, "stmt.xml", &camt("camt.053", "S1", &bookings), 0).await;
+    let ran = shop.run_with(&["--all", "--since", "1d"]).await;
+    let wanted = [
+        "agrees 1 pay_1 100.01 - 99.99 -",
+        "agrees 2 pay_2 100.02 - 100.04 -",
+        "agrees 5 pay_5 100.05 - 100.05 -",
+        "amount_differs 3 pay_3 100.03 - 100.06 -",
+        "status_differs 4 pay_4 100.04 - 100.05 -",
+    ];
+    assert_eq!(compared(&shop, &ran), wanted);
+    assert_eq!(
+        noted(&shop).await,
+        [
+            "payments 1 agrees: in files: 0.02 EUR less, within amount_tolerance",
+            "payments 2 agrees: in files: 0.02 EUR more, within amount_tolerance",
+            "payments 3 amount_differs: ",
+            "payments 4 status_differs: ",
+            "payments 5 agrees: ",
+        ]
+    );
+    shop.check(false).await;
+}
+
+/// What a run calls `returned` and leaves open is no money of the row's.
+async fn a_charge_that_the_bank_gave_back_is_no_second_payment(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank().patient()).await;
+    shop.insert(&[at_bank(1, "paid"), at_bank(2, "paid")]).await;
+    let bookings = [
+        credit(10_001, "pay_1"),
+        credit(35, "pay_1"),
+        credit(10_002, "pay_2"),
+        credit(5_001, "pay_2"),
+    ];
+    let text = coded(&camt("camt.053", "S1", &bookings), "pay_1", 35, "PMNT/MDOP/CHRG");
+    let text = coded(&text, "pay_2", 5_001, "PMNT/MDOP/CHRG");
+    bring(&shop, "stmt.xml", &text, 0).await;
+    let ran = shop.run_with(&["--all", "--since", "1d"]).await;
+    let wanted = [
+        "agrees 1 pay_1 100.01 - 100.01 -",
+        "duplicate 2 pay_2 - - 50.01 -",
+        "duplicate 2 pay_2 100.02 - 100.02 -",
+        "only_in_file - pay_1 - - 0.35 -",
     ];
     assert_eq!(compared(&shop, &ran), wanted);
     shop.check(false).await;

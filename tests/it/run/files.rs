@@ -533,7 +533,7 @@ async fn a_refund_that_is_written_later_takes_its_booking(engine: Engine) {
 }
 
 /// A statement whose bookings of this reference and amount have the bank's code.
-fn coded(text: &str, reference: &str, cents: i64, code: &str) -> String {
+pub fn coded(text: &str, reference: &str, cents: i64, code: &str) -> String {
     let [domain, family, own] = code.split('/').collect::<Vec<_>>()[..] else { panic!("{code}") };
     let details = format!(
         "<NtryDtls><TxDtls><Refs><EndToEndId>{reference}</EndToEndId></Refs>\
