@@ -643,7 +643,7 @@ impl Severity {
 
 /// What is wrong with a file, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {field}: expected {expected}, found {found}")]
+#[error("{}{field}: expected {expected}, found {found}", of_line(*line))]
 pub struct Problem {
     /// From 1; 0 where no line can be named.
     pub line: u64,
@@ -655,6 +655,11 @@ pub struct Problem {
     pub found: String,
     /// Whether the file may still be loaded.
     pub severity: Severity,
+}
+
+/// Where no line can be named, none is said.
+fn of_line(line: u64) -> String {
+    if line == 0 { String::new() } else { format!("line {line}: ") }
 }
 
 impl Problem {

@@ -206,13 +206,36 @@ pub fn remedy_after<'a>(
     }
 }
 
-/// What ends the case of a file, for the person who reads it: `file` is what commands know it by,
-/// and whether a format knows it: nothing of one that none knows can be released.
-pub fn next_of_file(reason: Reason, (file, is_known): (&str, bool), case: i64) -> String {
+/// What is known of a file that has a case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// A format knows it.
+    Known,
+    /// None does.
+    Unknown,
+    /// It does not open: it was cut or damaged, or is packed in another way.
+    Shut,
+    /// No key opens it.
+    Sealed,
+}
+
+/// What ends the case of a file, for the person who reads it: `file` is what commands know it by.
+/// Nothing can be released of one that no format knows, or that is not even opened.
+pub fn next_of_file(reason: Reason, (file, content): (&str, Content), case: i64) -> String {
     let release = format!("tieout files release {file} --reason TEXT");
     let leave = format!("tieout cases propose C-{case} --as left --why TEXT");
     match reason {
-        Reason::FileQuarantined if !is_known => format!(
+        Reason::FileQuarantined if content == Content::Shut => format!(
+            "`tieout files show {file}` says why it does not open. Fetch it again, or ask whoever \
+             sends it for one that opens: it is brought in beside this one, which can never be let \
+             count; then {leave}"
+        ),
+        Reason::FileQuarantined if content == Content::Sealed => format!(
+            "ask the sender for it again, or look at [source.decrypt] where the key is what is \
+             wrong: with other keys it is fetched again. One that opens is brought in beside it; \
+             then {leave}"
+        ),
+        Reason::FileQuarantined if content == Content::Unknown => format!(
             "`tieout files show {file}` says what it is taken for. No line of it can be read, so \
              that it cannot be released: describe it as a [[format]] and name that in its \
              [[source]], and it is read again; or bring the right file in, then {leave}"
@@ -461,11 +484,18 @@ mod tests {
             (Reason::PanDetected, "tieout cases propose C-7 --as left --why TEXT"),
             (Reason::FileLineRejected, "tieout cases propose C-7 --as left --why TEXT"),
         ] {
-            let next = next_of_file(reason, ("12", true), 7);
+            let next = next_of_file(reason, ("12", Content::Known), 7);
             assert!(next.contains(command), "{next}");
         }
-        let unknown = next_of_file(Reason::FileQuarantined, ("12", false), 7);
-        assert!(unknown.contains("[[format]]") && !unknown.contains("files release"), "{unknown}");
+        for (content, says) in [
+            (Content::Unknown, "[[format]]"),
+            (Content::Shut, "ask whoever sends it for one that opens"),
+            (Content::Sealed, "[source.decrypt]"),
+        ] {
+            let next = next_of_file(Reason::FileQuarantined, ("12", content), 7);
+            assert!(next.contains(says) && !next.contains("files release"), "{next}");
+            assert_eq!(next.contains("[[format]]"), content == Content::Unknown, "{next}");
+        }
     }
 
     #[test]

@@ -45,9 +45,25 @@ pub fn facts(line: &StoredLine) -> Vec<String> {
     facts
 }
 
+/// What the case of a bank's line says that is not as a PSP paid out, before the payout's name.
+pub const NOT_THE_BOOKING: &str = "it is not the one booking of payout";
+
+/// What the case of a line says that was a payout's booking until a correction took it out.
+pub const WAS_THE_BOOKING: &str = "was the booking of payout";
+
 /// What ends it, for the person who reads it; where that is nothing else, it is left as it is.
-pub fn advice(reason: Reason) -> &'static str {
-    match reason {
+pub fn advice(case: &CaseRow) -> &'static str {
+    if case.text.contains(NOT_THE_BOOKING) {
+        return "find out which of both is right. Where a file of the PSP or of the bank is missing \
+                or was mended, bring it in: the next run holds them against each other, and the \
+                case closes by itself once the line is the payout's one booking. Where the \
+                difference is known, leave it as it is";
+    }
+    if case.text.contains(WAS_THE_BOOKING) {
+        return "ask the bank where the payout is. Where another booking of it comes, the next run \
+                matches it. Once that is looked into, leave this as it is";
+    }
+    match case.reason {
         Reason::TagUnusable => {
             "give just one of the rows the tag or reference that the line has: the next run \
              matches it, and the case closes by itself. Where none of them is meant, leave it as \

@@ -37,7 +37,7 @@ const AHEAD: usize = 4;
 const STATEMENTS: i64 = 1_000;
 
 /// What stands for the format of a file that none knows.
-const UNKNOWN: &str = "unknown";
+pub(super) const UNKNOWN: &str = "unknown";
 
 /// What a file is expected to be whose content is not even reached.
 pub(super) const OPENS: &str = "a file or an archive that opens";
@@ -155,7 +155,7 @@ impl BroughtIn {
             What::Loaded { .. }
             | What::Known { .. }
             | What::Quarantined { why: None, .. }
-            | What::Stopped => self.problem().map(said),
+            | What::Stopped => self.problem().map(ToString::to_string),
         }
     }
 
@@ -568,14 +568,6 @@ impl Carrier<'_> {
         let source = self.source.to_owned();
         Ok(BroughtIn { source, name, sha256, format, version, what, sums: None })
     }
-}
-
-/// A problem in words, without a line where none can be named.
-pub fn said(problem: &Problem) -> String {
-    if problem.line > 0 {
-        return problem.to_string();
-    }
-    format!("{}: expected {}, found {}", problem.field, problem.expected, problem.found)
 }
 
 /// What to do about a file that cannot be read: a packed one may end too early, or be not what it

@@ -12,6 +12,7 @@ use crate::model::money::Money;
 use crate::model::reason::Reason;
 use crate::model::settlement::{Direction, LineKind, TagKind};
 use crate::psp::settings::LineCases;
+use crate::report::line_case::{NOT_THE_BOOKING, WAS_THE_BOOKING};
 use crate::run::books::Books;
 use crate::run::error::{Doing as _, RunError};
 use crate::run::match_lines::is_of;
@@ -85,7 +86,7 @@ fn case_of_gone(line: &StoredLine) -> Option<LineCase> {
     let payout = PayoutKey::parse(key)?;
     let money = line.gross.or(line.amount);
     let text = format!(
-        "{} (line F{}) was the booking of payout {} of {}, and a correction that counts by now \
+        "{} (line F{}) {WAS_THE_BOOKING} {} of {}, and a correction that counts by now \
          does not have it: `tieout files show {}` says what that comes to",
         moved(money, line.booked_way(), line.booked_on),
         line.place,
@@ -149,7 +150,7 @@ fn case_of(
 fn case_of_payout(account: &str, line: &OpenLine, reason: Reason, payout: &PayoutKey) -> LineCase {
     let money = line.gross.or(line.amount);
     let text = format!(
-        "{} (line F{}), and it is not the one booking of payout {} of {}: `tieout files show {}` \
+        "{} (line F{}), and {NOT_THE_BOOKING} {} of {}: `tieout files show {}` \
          says what that comes to",
         moved(money, line.booked_way(), line.booked_on),
         line.place,

@@ -15,7 +15,8 @@ use crate::model::count::counted;
 use crate::model::money::Currency;
 use crate::model::settlement::{Direction, Problem};
 use crate::model::time::Instant;
-use crate::run::bring::{OPEN_NEXT, OPENS, blocking, hash};
+use crate::report::advice::Content;
+use crate::run::bring::{OPEN_NEXT, OPENS, UNKNOWN, blocking, hash};
 use crate::run::error::{Doing, RunError};
 use crate::run::fetch::{Tell, Told, reading_of};
 use crate::run::host_name;
@@ -185,6 +186,16 @@ pub async fn refusal(
         return Ok(Some(Refused::Later(later)));
     }
     Ok(ousted(file, &differences).map(Refused::Untied))
+}
+
+/// What is known of a file that has a case.
+pub fn content_of(file: &FileRow) -> Content {
+    match unread(file) {
+        Refused::Shut(_) => Content::Shut,
+        Refused::Sealed(_) => Content::Sealed,
+        _unknown if file.format == UNKNOWN => Content::Unknown,
+        _read => Content::Known,
+    }
 }
 
 /// Why nothing of a file was read.

@@ -90,7 +90,9 @@ pub struct TableSettings {
     /// PSP's id of what was found), `{status}` (the new status), `{status_before}` (the old one),
     /// `{outcome}` (`succeeded`, `failed`, `retryable`, …), `{reason}` (why, one of the words of
     /// reasons.md), and each key column by its name. Whole templates `{psp_reference}` and
-    /// `{psp_time}` are written only where the column is NULL, or text without a character.
+    /// `{psp_time}` are written only where the column is NULL, or text without a character. A line
+    /// of a file tells no more than its day: the whole template `{psp_time}` is then the last
+    /// second of that day in the zone of `time`, and among other words that of the day in UTC.
     #[serde(default)]
     pub set: SetSettings,
     /// One INSERT for every change of a status.

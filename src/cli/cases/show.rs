@@ -23,7 +23,8 @@ use crate::model::reason::Reason;
 use crate::model::time::{Instant, span_text, to_short_text, to_text};
 use crate::psp::settings::PspKind;
 use crate::report::advice::{
-    action_after, bank_question, next_of_file, remedy_after, rule_settles, severity, wants_look,
+    Content, action_after, bank_question, next_of_file, remedy_after, rule_settles, severity,
+    wants_look,
 };
 use crate::report::back::{Back, looks_at};
 use crate::report::duplicates::Captures;
@@ -31,6 +32,7 @@ use crate::report::exceptions::shown;
 use crate::report::line_case;
 use crate::report::past::{Past, ended_as, past_of, with_undone};
 use crate::run::kept::kept_by_newest;
+use crate::run::release::content_of;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::error::StoreError;
@@ -49,9 +51,6 @@ const COLUMN: usize = 16;
 
 /// Similar cases that are shown.
 const SIMILAR: i64 = 3;
-
-/// The format of a file that none knows.
-const UNKNOWN: &str = "unknown";
 
 /// The SHA-256 is told in full by --json.
 const SHORT_HASH: usize = 12;
@@ -72,8 +71,8 @@ pub struct Known {
     pub evidence: Option<String>,
     /// The settlement line that it is about.
     line: Option<StoredLine>,
-    /// Whether a format knows the file that it is about.
-    is_known_file: bool,
+    /// What is known of the file that it is about.
+    content: Content,
     notes: Vec<CaseNote>,
     /// What runs did with it.
     past: Vec<Past>,
@@ -146,7 +145,7 @@ pub async fn read(number: i64, config: &Config, db: &Database) -> Result<Known, 
     Ok(Known {
         evidence,
         line: line_case::line_of(db, &case).await.map_err(failed)?,
-        is_known_file: is_known_file(db, &case).await.map_err(failed)?,
+        content: content_of_file(db, &case).await.map_err(failed)?,
         notes: db.case_notes(number).await.map_err(failed)?,
         past: past_of(db, &case, &proposals).await.map_err(failed)?,
         kept: kept_by_newest(db, &config.tables, (&case).into(), &proposals)
@@ -161,14 +160,14 @@ pub async fn read(number: i64, config: &Config, db: &Database) -> Result<Known, 
     })
 }
 
-/// Whether a format knows the file of a case; true of any other case.
-async fn is_known_file(db: &Database, case: &CaseRow) -> Result<bool, StoreError> {
+/// What is known of the file of a case; of any other case nothing is to be said of one.
+async fn content_of_file(db: &Database, case: &CaseRow) -> Result<Content, StoreError> {
     let Some(id) = case.subject.parse().ok().filter(|_| case.subject_kind == "file") else {
-        return Ok(true);
+        return Ok(Content::Known);
     };
     let filter = FileFilter { id: Some(id), limit: 1, ..FileFilter::default() };
     let found = db.files(&filter).await?;
-    Ok(found.first().is_none_or(|file| file.format != UNKNOWN))
+    Ok(found.first().map_or(Content::Known, content_of))
 }
 
 fn json_of(known: &Known) -> serde_json::Value {
@@ -648,7 +647,7 @@ fn settled_line(known: &Known) -> Vec<String> {
     let mut lines = labelled("line", &facts);
     if case.open && case.subject_kind == "line" {
         lines.push("not done  no row was changed by it".to_owned());
-        lines.push(format!("next      {}:", line_case::advice(case.reason)));
+        lines.push(format!("next      {}:", line_case::advice(case)));
         let number = case.number;
         lines.push(format!("          tieout cases propose C-{number} --as left --why TEXT"));
     }
@@ -661,7 +660,7 @@ fn file_lines(known: &Known) -> Vec<String> {
     if !case.open || case.subject_kind != "file" {
         return Vec::new();
     }
-    let next = next_of_file(case.reason, (&case.subject, known.is_known_file), case.number);
+    let next = next_of_file(case.reason, (&case.subject, known.content), case.number);
     vec!["not done  no row was changed by it".to_owned(), format!("next      {next}")]
 }
 

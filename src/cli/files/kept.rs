@@ -14,7 +14,6 @@ use crate::exit::Exit;
 use crate::model::money::{Currency, Money};
 use crate::model::near::nearest;
 use crate::model::time::{to_short_text, to_text};
-use crate::run::bring::said;
 use crate::run::ingest::LOCAL;
 use crate::run::pages::lacking;
 use crate::store::database::Database;
@@ -217,7 +216,7 @@ fn head(file: &FileRow) -> Vec<String> {
     }
     for problem in &file.problems {
         let lead = format!("{:<12}", problem.severity.as_str());
-        rows.extend(folded(&lead, &said(problem)));
+        rows.extend(folded(&lead, &problem.to_string()));
     }
     let listed = i64::try_from(file.problems.len()).unwrap_or(i64::MAX);
     if file.problems_total > listed {

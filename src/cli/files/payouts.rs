@@ -14,8 +14,8 @@ use crate::store::files::{FileRow, LineState, StoredLine};
 use crate::store::payouts::{Payout, PayoutDriver, PayoutKey};
 
 /// Why a bank's line that names a payout is open once a run held it against the payout.
-const COMPARED: [&str; 4] =
-    ["amount_mismatch", "currency_mismatch", "tag_unusable", "duplicate_capture"];
+const COMPARED: [&str; 5] =
+    ["amount_mismatch", "currency_mismatch", "tag_unusable", "duplicate_capture", "returned"];
 
 /// Prints each payout of a file.
 pub async fn print(file: &FileRow, is_json: bool, db: &Database) -> Result<(), Failure> {
@@ -49,7 +49,7 @@ async fn beside(payout: &Payout, db: &Database) -> Result<Vec<StoredLine>, Failu
     let is_otherwise = is_booked && is_otherwise(payout, found.iter().filter(is_own));
     let is_other = |line: &StoredLine| match line.kind {
         _its_own if is_own(&line) => is_otherwise,
-        LineKind::Return => is_booked,
+        LineKind::Return if is_booked => true,
         _movement if is_booked => is_open(line) && line.currency.code() == payout.key.currency,
         _movement => is_open(line) && was_compared(line),
     };

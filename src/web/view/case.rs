@@ -330,7 +330,7 @@ fn suggestion(known: &Known) -> Option<El> {
         return None;
     }
     if case.subject_kind == "line" {
-        let words = format!("{}.", capital(line_case::advice(case.reason)));
+        let words = format!("{}.", capital(line_case::advice(case)));
         let words = el("p").then(words);
         return Some(card("Suggested").then(words).then(small("No row was changed by it.")));
     }

@@ -994,6 +994,8 @@ async fn a_payout_that_the_bank_took_back_is_not_explained(engine: Engine) {
     assert_eq!(bank_lines(&shop).await, open, "two lines that name it are nobody's");
     let shown = shop.tieout(&["files", "show", "1"]).await.ended(0).stdout;
     assert!(shown.contains("the bank's files have it otherwise"), "{shown}");
+    assert!(shown.contains("the bank booked 97.00 EUR, line 2:1 (tag_unusable)"), "{shown}");
+    assert!(shown.contains("the bank took back 97.00 EUR, line 2:2 (returned)"), "{shown}");
     shop.check(false).await;
     // It went before the run that matched what came.
     let shop = shop_with_cards_and_bank(engine).await;
@@ -1073,6 +1075,9 @@ async fn what_the_bank_took_back_of_a_payout_is_a_case_with_a_code_or_without(en
         assert_eq!(shop.open_cases().await, ["3:1 returned"]);
         let said = shop.texts("select text from tieout_cases").await.remove(0);
         assert!(said.contains("not the one booking of payout po_1 of cards"), "{said}");
+        let shown = shop.tieout(&["cases", "show", "1"]).await.ended(0).stdout;
+        assert!(shown.contains("once the line is the payout's one booking"), "{shown}");
+        assert!(!shown.contains("shop's row"), "{shown}");
         shop.check(false).await;
     }
 }
