@@ -28,9 +28,11 @@ pub async fn bring_in(
 ) -> Result<(), RunError> {
     let is_asked = accounts(scene, named);
     let Scene { setup, db, run_id, stop, .. } = *scene;
+    let mut changed = BTreeSet::new();
     if releases {
         let releasing = Releasing { setup, db, run_id, stop };
-        Box::pin(releasing.all(&is_asked, &mut |told| take(books, told, tell))).await?;
+        let take = &mut |told| take(books, told, tell);
+        changed = Box::pin(releasing.all(&is_asked, take)).await?;
     }
     let sources = sources(scene, &is_asked);
     let fetching = Fetching {
@@ -45,10 +47,11 @@ pub async fn bring_in(
         for source in &sources {
             tell_missing(scene, books, source, tell).await?;
         }
-        let own: BTreeSet<&str> =
-            sources.iter().filter_map(|source| source.account.as_deref()).collect();
+        let of_sources = sources.iter().filter_map(|source| source.account.as_deref());
+        let own: BTreeSet<&str> = of_sources.chain(changed.iter().map(String::as_str)).collect();
         for account in own {
-            note_pages(scene.db, scene.run_id, account, scene.clock.now()).await?;
+            let is_changed = changed.contains(account);
+            note_pages(scene.db, scene.run_id, account, scene.clock.now(), is_changed).await?;
         }
     }
     Ok(())

@@ -197,18 +197,14 @@ async fn bring_all(
     let run_id = delivery.run_id.as_str();
     // What people said of files is carried out by whoever comes first, a run or this.
     let releasing = Releasing { setup, db, run_id, stop };
-    Box::pin(releasing.all(|_any: &str| true, tell)).await?;
+    let changed = Box::pin(releasing.all(|_any: &str| true, tell)).await?;
     match &delivery.goods {
         Goods::Sources(sources) => {
             let fetching = Fetching { setup, db, run_id, stop, at_most: None };
             fetching.all(&sources.iter().collect::<Vec<_>>(), tell).await?;
             tell_missing(db, run_id, sources, stop, tell).await?;
-            let own: BTreeSet<&str> =
-                sources.iter().filter_map(|source| source.account.as_deref()).collect();
-            for account in own {
-                look_at_pages(db, run_id, account, stop).await?;
-            }
-            Ok(())
+            let own = sources.iter().filter_map(|source| source.account.as_deref());
+            look_at_pages(db, run_id, own, &changed, stop).await
         }
         Goods::Paths { source, paths, reading } => {
             spool::sweep(setup, db, run_id).await?;
@@ -223,22 +219,28 @@ async fn bring_all(
                     break;
                 }
             }
-            look_at_pages(db, run_id, &reading.account, stop).await
+            let own = [reading.account.as_str()];
+            look_at_pages(db, run_id, own.into_iter(), &changed, stop).await
         }
     }
 }
 
-async fn look_at_pages(
+async fn look_at_pages<'a>(
     db: &Database,
     run_id: &str,
-    account: &str,
+    own: impl Iterator<Item = &'a str>,
+    changed: &'a BTreeSet<String>,
     stop: &Stop,
 ) -> Result<(), RunError> {
-    if stop.requested().is_some() {
-        return Ok(());
+    let own: BTreeSet<&str> = own.chain(changed.iter().map(String::as_str)).collect();
+    for account in own {
+        if stop.requested().is_some() {
+            return Ok(());
+        }
+        let now = db.now().await.doing("reading the database's clock")?;
+        note_pages(db, run_id, account, now, changed.contains(account)).await?;
     }
-    let now = db.now().await.doing("reading the database's clock")?;
-    note_pages(db, run_id, account, now).await
+    Ok(())
 }
 
 /// Says which files of these sources did not come, as a run does.

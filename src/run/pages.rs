@@ -173,18 +173,19 @@ pub async fn lacking(db: &Database, account: &str, now: Instant) -> Result<Vec<L
 }
 
 /// Opens a case for each page that is lacking, and for each statement between two others, where the
-/// newest file is this run's, and closes those of what is there now. Whoever brings a file in after
-/// this run does the same then.
+/// newest file is this run's or a person's word changed its statements, and closes those of what is
+/// there now. Whoever brings a file in after this run does the same then.
 pub(super) async fn note_pages(
     db: &Database,
     run_id: &str,
     account: &str,
     now: Instant,
+    is_changed: bool,
 ) -> Result<(), RunError> {
     let newest =
         FileFilter { account: Some(account.to_owned()), limit: 1, ..FileFilter::default() };
     let newest = db.files(&newest).await.doing("reading which pages came")?;
-    if newest.iter().all(|file| file.run_id != run_id) {
+    if !is_changed && newest.iter().all(|file| file.run_id != run_id) {
         return Ok(());
     }
     let pages = pages_of(db, account, now).await?;

@@ -3,7 +3,7 @@
 //! kept, a held one is there already. There is one way for every database and login, so that what
 //! decides rows is written by runs alone, and a run's record says when it began to count.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
@@ -300,7 +300,8 @@ pub(super) struct Releasing<'a> {
 
 impl Releasing<'_> {
     /// Carries out what people said of files of these accounts, in its order: each in a
-    /// transaction of its own, or not at all. What cannot be is refused, and told.
+    /// transaction of its own, or not at all. What cannot be is refused, and told. The accounts
+    /// are told whose statements are others now.
     ///
     /// # Errors
     /// Where the database could not go on; each word before was carried out or refused, whole.
@@ -308,7 +309,8 @@ impl Releasing<'_> {
         &self,
         is_asked: impl Fn(&str) -> bool,
         tell: Tell<'_>,
-    ) -> Result<(), RunError> {
+    ) -> Result<BTreeSet<String>, RunError> {
+        let mut changed = BTreeSet::new();
         let mut is_loaded = false;
         for (spoken, file) in waiting(self.db, is_asked).await? {
             if self.stop.requested().is_some() {
@@ -318,6 +320,7 @@ impl Releasing<'_> {
             match self.one(&spoken, &file, now).await? {
                 Ok(Release::Done { added, removed }) => {
                     is_loaded |= spoken.about == About::Quarantined;
+                    changed.insert(file.account.clone());
                     let note = self.note(&spoken, &file, (added, removed)).await?;
                     let held = note.held;
                     tell(Told::Released(Box::new(note)));
@@ -343,7 +346,7 @@ impl Releasing<'_> {
             // Another file of the same archive may still need those bytes: what none needs goes.
             sweep(self.setup, self.db, self.run_id).await?;
         }
-        Ok(())
+        Ok(changed)
     }
 
     async fn one(

@@ -1218,7 +1218,7 @@ fn in_one(names: &[String]) -> Option<&'static str> {
     let end = names.iter().rposition(|name| !name.is_empty()).map_or(0, |at| at.saturating_add(1));
     let names = names.get(..end)?;
     let is_row = |row: &&str| row.split(';').eq(names.iter().map(String::as_str));
-    let known = IN_ONE.iter().find(|(_, rows)| rows.iter().any(|row| is_row(&row)));
+    let known = IN_ONE.iter().find(|(_, rows)| rows.iter().any(is_row));
     known.map(|(code, _)| *code)
 }
 

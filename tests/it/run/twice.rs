@@ -23,6 +23,7 @@ on_both_databases!(
     rows_are_known_again_however_they_are_written,
     pages_of_a_statement_are_no_issues_of_each_other,
     a_page_of_mt940_that_is_lost_is_told,
+    a_gap_that_a_correction_closes_is_none_any_more,
     a_statement_that_is_lost_between_two_files_is_told,
     pages_of_one_message_count_and_are_corrected_each_by_itself,
     statements_that_a_bank_calls_the_same_count_where_they_go_on,
@@ -618,6 +619,25 @@ fn of_day(text: &str, ago: u64) -> String {
     let text = text
         .replace(&today.format("%y%m%d%m%d").to_string(), &day.format("%y%m%d%m%d").to_string());
     text.replace(&today.format("C%y%m%d").to_string(), &day.format("C%y%m%d").to_string())
+}
+
+/// The bank corrects where a statement ended, and a person lets that count.
+async fn a_gap_that_a_correction_closes_is_none_any_more(engine: Engine) {
+    let day = |number: u32, (from, to): (i64, i64), ago: u64| {
+        let tag = format!("pay_{number}");
+        of_day(&page_of_mt940(&format!("{number}/1"), ('F', from), ('F', to), &tag), ago)
+    };
+    let shop = shop_with_bank(engine).await;
+    bring(&shop, "one.sta", &day(45, (10_000, 20_000), 3), 0).await;
+    bring(&shop, "two.sta", &day(46, (25_000, 27_500), 2), 0).await;
+    let gap = "statements of bank: the one before statement 46/1, file 2 file_missing";
+    assert_eq!(shop.open_cases().await, [gap]);
+    bring(&shop, "mended.sta", &day(45, (10_000, 25_000), 3), 3).await;
+    assert_eq!(shop.open_cases().await.len(), 2, "it is held, and tells nothing");
+    shop.tieout(&["files", "release", "3", "--reason", "the bank's"]).await.ended(0);
+    shop.run().await.ended(0);
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    shop.check(false).await;
 }
 
 /// Each ties by itself: that one between two files never came is seen by where the account stood.
