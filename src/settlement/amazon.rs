@@ -1,6 +1,7 @@
 //! Amazon's settlement report, flat file V2: a row that says what a settlement comes to, and a row
 //! for each part of each order, refund and fee behind it. Columns: developer-docs.amazon.com,
-//! "Settlement Reports".
+//! "Settlement Reports". V1, the older one, has a column for each kind of amount: what a row moved
+//! is all of them together.
 //!
 //! The decimal mark is the marketplace's; the currency stands in the row of the settlement alone.
 //! Rows carry their sign and come to the total, which proves both. What was paid out has no row.
@@ -10,6 +11,7 @@ use crate::model::settlement::{
     Control, EntryStatus, Finality, Found, Problem, Severity, StatementEnd, TagKind, Tie,
 };
 use crate::settlement::Parse;
+use crate::settlement::doubts::nothing_moved;
 use crate::settlement::kinds;
 use crate::settlement::last_row::Last;
 use crate::settlement::numeral::{Order, Shown};
@@ -32,14 +34,115 @@ const COLUMNS: &[&str] = &[
     "posted date",
 ];
 
+/// Those of V1, of which the amounts are not all.
+const COLUMNS_V1: &[&str] = &[
+    "settlement id",
+    "settlement start date",
+    "settlement end date",
+    "deposit date",
+    "total amount",
+    "currency",
+    "transaction type",
+    "order id",
+    "posted date",
+    "price type",
+    "price amount",
+    "item related fee type",
+    "item related fee amount",
+    "other amount",
+];
+
 /// The report, by its columns.
 pub fn recognise(head: &str) -> Option<String> {
-    sheet::find(head, |names| sheet::has(names, COLUMNS)).map(|_| "V2".to_owned())
+    let version = |columns: &[&str], name: &str| {
+        sheet::find(head, |names| sheet::has(names, columns)).map(|_| name.to_owned())
+    };
+    version(COLUMNS, "V2").or_else(|| version(COLUMNS_V1, "V1"))
 }
 
 /// Begins to read.
 pub fn open(source: Source) -> Box<dyn Parse> {
-    sheet::read_below(source, |names| sheet::has(names, COLUMNS), Amazon::new)
+    let is_own = |names: &[String]| sheet::has(names, COLUMNS) || sheet::has(names, COLUMNS_V1);
+    sheet::read_below(source, is_own, Amazon::new)
+}
+
+/// Where a row says what moved.
+enum Parts {
+    /// What it is, in two columns, and the amount.
+    One { kind: usize, text: usize, amount: usize },
+    /// A column for each kind of amount, and whether that is a fee; what they are, each in its own
+    /// column; and of these those of the price.
+    Each { amounts: Vec<(usize, bool)>, texts: Vec<usize>, price: [usize; 2] },
+}
+
+impl Parts {
+    fn new(layout: &Layout) -> Result<Self, Problem> {
+        if sheet::has(&layout.names, COLUMNS) {
+            let (kind, text) = (layout.need("amount type")?, layout.need("amount description")?);
+            return Ok(Self::One { kind, text, amount: layout.need("amount")? });
+        }
+        let names = || layout.names.iter().enumerate();
+        let amounts = names().filter(|(_, name)| *name != "total amount");
+        let amounts = amounts.filter(|(_, name)| name.ends_with(" amount"));
+        let is_text = |name: &str| {
+            name.ends_with(" type") && name != "transaction type" || name.ends_with(" description")
+        };
+        let texts = names().filter(|(_, name)| is_text(name)).map(|(at, _)| at);
+        Ok(Self::Each {
+            amounts: amounts.map(|(at, name)| (at, name.ends_with("fee amount"))).collect(),
+            texts: texts.collect(),
+            price: [layout.need("price type")?, layout.need("price amount")?],
+        })
+    }
+
+    /// The columns of the amounts.
+    fn amounts(&self) -> Vec<usize> {
+        match self {
+            Self::One { amount, .. } => vec![*amount],
+            Self::Each { amounts, .. } => amounts.iter().map(|(at, _)| *at).collect(),
+        }
+    }
+
+    /// What the row is in Amazon's words of V2: the kind of its amount, and what the amount is.
+    fn words<'a>(&self, row: &Row<'a>) -> [&'a str; 2] {
+        match self {
+            Self::One { kind, text, .. } => [row.get(*kind), row.get(*text)],
+            Self::Each { amounts, texts, price } => {
+                let has = |of_fee: bool| {
+                    let own = amounts.iter().filter(|(_, is_fee)| *is_fee == of_fee);
+                    own.map(|(at, _)| row.get(*at)).any(|text| !text.is_empty())
+                };
+                let kind = match (has(true), row.get(price[1])) {
+                    (true, _) if !has(false) => "ItemFees",
+                    (false, price) if !price.is_empty() => "ItemPrice",
+                    _several => "",
+                };
+                let text = texts.iter().map(|at| row.get(*at)).find(|text| !text.is_empty());
+                [kind, text.unwrap_or_default()]
+            }
+        }
+    }
+
+    /// The price of a row and what it is, where it has one.
+    fn price<'a>(&self, row: &Row<'a>) -> Option<(usize, [&'a str; 2])> {
+        let (at, words) = match self {
+            Self::One { amount, .. } => (*amount, self.words(row)),
+            Self::Each { price: [kind, amount], .. } => (*amount, ["ItemPrice", row.get(*kind)]),
+        };
+        (!row.get(at).is_empty()).then_some((at, words))
+    }
+
+    /// Whether a column says what an amount is.
+    fn is_kind(&self, at: usize) -> bool {
+        matches!(self, Self::One { kind, .. } if *kind == at)
+    }
+
+    fn is_text(&self, at: usize) -> bool {
+        match self {
+            Self::One { text, .. } => *text == at,
+            Self::Each { texts, .. } => texts.contains(&at),
+        }
+    }
 }
 
 struct Amazon {
@@ -52,9 +155,7 @@ struct Amazon {
     order: usize,
     merchant_order: Option<usize>,
     adjustment: Option<usize>,
-    kind: usize,
-    text: usize,
-    amount: usize,
+    parts: Parts,
     posted: usize,
     shown: Shown,
     /// The settlement whose rows come.
@@ -89,9 +190,7 @@ impl Amazon {
             order: layout.need("order id")?,
             merchant_order: layout.one(&["merchant order id"])?,
             adjustment: layout.one(&["adjustment id"])?,
-            kind: layout.need("amount type")?,
-            text: layout.need("amount description")?,
-            amount: layout.need("amount")?,
+            parts: Parts::new(&layout)?,
             posted: layout.need("posted date")?,
             shown: Shown::default(),
             of: None,
@@ -114,8 +213,8 @@ impl Amazon {
                 return Err(Problem::error(row.line, field, "one beside a total", "none"));
             }
         }
-        let part = [self.transaction, self.amount].into_iter().find(|at| !row.get(*at).is_empty());
-        if let Some(at) = part {
+        let mut parts = [self.transaction].into_iter().chain(self.parts.amounts());
+        if let Some(at) = parts.find(|at| !row.get(*at).is_empty()) {
             let expected = "none beside the total: it is no part of it";
             return Err(Problem::error(row.line, "amount", expected, row.get(at)));
         }
@@ -148,6 +247,34 @@ impl Amazon {
         out.end(StatementEnd { line, tie, ..StatementEnd::default() });
     }
 
+    /// What a row moved: its amount, or all of them. The total proves what is left out.
+    fn moved(&mut self, row: &Row<'_>, own: Currency) -> Result<Option<i64>, Problem> {
+        // The total holds with all signs turned as well.
+        if let Some((at, [kind, text])) = self.parts.price(row) {
+            let minor = self.read(row, &self.name(at), at, own)?;
+            let words = [row.get(self.transaction), kind, text];
+            if let Some(expected) = kinds::amazon_other_sign(words, minor) {
+                return Err(Problem::error(row.line, self.name(at), expected, row.get(at)));
+            }
+        }
+        let is_one = matches!(self.parts, Parts::One { .. });
+        let mut filled = self.parts.amounts();
+        filled.retain(|at| is_one || !row.get(*at).is_empty());
+        let mut all = 0_i64;
+        for at in &filled {
+            let minor = self.read(row, &self.name(*at), *at, own)?;
+            all = all.checked_add(minor).ok_or_else(|| {
+                Problem::error(row.line, self.name(*at), "an amount that can be", row.get(*at))
+            })?;
+        }
+        Ok((!filled.is_empty()).then_some(all))
+    }
+
+    /// A column as Amazon writes it.
+    fn name(&self, at: usize) -> String {
+        self.layout.shown.get(at).cloned().unwrap_or_default()
+    }
+
     fn part(&mut self, row: &Row<'_>, out: &mut Out) -> Result<(), Problem> {
         let id = row.get(self.settlement);
         let own = self.of.as_ref().filter(|of| of.id == id).map(|of| of.currency);
@@ -159,12 +286,11 @@ impl Amazon {
         if !code.is_empty() && currency(row, "currency", code)? != own {
             return Err(Problem::error(row.line, "currency", own.code(), code));
         }
-        let minor = self.read(row, "amount", self.amount, own)?;
-        // The total holds with all signs turned as well.
-        let words = [self.transaction, self.kind, self.text].map(|at| row.get(at));
-        if let Some(expected) = kinds::amazon_other_sign(words, minor) {
-            return Err(Problem::error(row.line, "amount", expected, row.get(self.amount)));
-        }
+        let Some(minor) = self.moved(row, own)? else {
+            out.push(nothing_moved(row.line));
+            return Ok(());
+        };
+        let [kind, text] = self.parts.words(row);
         let (mut entry, mut line) = out.entry(row, minor, own);
         if let Some(of) = &mut self.of {
             of.sum = of.sum.saturating_add(minor.into());
@@ -174,12 +300,12 @@ impl Amazon {
                 line.tag(TagKind::PayoutId, id);
             }
         }
-        line.kind = kinds::amazon(row.get(self.kind), entry.direction);
+        line.kind = kinds::amazon(kind, entry.direction);
         line.net = money(minor, own);
         line.tag(TagKind::OrderId, row.get(self.order));
         line.tag(TagKind::MerchantReference, row.maybe(self.merchant_order));
         line.tag(TagKind::TransactionId, row.maybe(self.adjustment));
-        line.tag(TagKind::Text, row.get(self.text));
+        line.tag(TagKind::Text, text);
         line.batch_id = some(id);
         entry.type_code = some(row.get(self.transaction));
         entry.status = EntryStatus::Booked;
@@ -202,12 +328,13 @@ impl Report for Amazon {
     fn last(&self, _row: &Row<'_>, at: usize) -> Option<(Last, u32)> {
         // The rows come to the total, which proves each amount.
         let is = |column: Option<usize>| column == Some(at);
-        let last = if at == self.transaction || at == self.kind {
+        let last = if at == self.transaction || self.parts.is_kind(at) {
             Last::Unsure
         } else if at == self.posted || self.days.contains(&at) {
             Last::Day
         } else {
-            let is_reference = at == self.order || at == self.text || at == self.settlement;
+            let is_text = self.parts.is_text(at);
+            let is_reference = at == self.order || is_text || at == self.settlement;
             let is_reference = is_reference || is(self.merchant_order) || is(self.adjustment);
             Some(Last::Other).filter(|_| is_reference)?
         };
@@ -273,6 +400,42 @@ mod tests {
         assert_eq!(look(&format!("{first}{first}")).state, State::Quarantined, "twice");
         let mixed = format!("{first}{}", part("8", "ItemPrice", "0.00"));
         assert_eq!(look(&mixed).state, State::Quarantined, "of another settlement");
+    }
+
+    const OLDER: &str = "settlement-id;settlement-start-date;settlement-end-date;deposit-date;\
+                         total-amount;currency;transaction-type;order-id;merchant-order-id;\
+                         shipment-fee-type;shipment-fee-amount;posted-date;sku;price-type;\
+                         price-amount;item-related-fee-type;item-related-fee-amount;\
+                         promotion-amount;other-amount";
+
+    fn older(rows: &str) -> Inspection {
+        let text = format!("{OLDER}\n{rows}").replace(';', "\t");
+        inspect(Box::new(Cursor::new(text.into_bytes())), None, None).unwrap()
+    }
+
+    #[test]
+    fn the_older_report_has_a_column_for_each_kind_of_amount() {
+        let total = "7;2026-10-01;2026-10-14;2026-10-16;15.50;EUR;;;;;;;;;;;;;\n";
+        let rows = "7;;;;;;Order;302-7;;;;02.10.2026;S;Principal;20.00;Commission;-2.50;-1.00;\n\
+                    7;;;;;;Order;302-7;;FBA;-0.50;02.10.2026;S;;;;;;\n\
+                    7;;;;;;Fee;;;;;02.10.2026;;;;;;;-0.50\n";
+        let found = older(&format!("{total}{rows}"));
+        assert_eq!((found.state, found.version.as_str()), (State::Ok, "V1"));
+        assert_eq!(sums(&found), [("EUR".to_owned(), 1_650, 100)]);
+        assert_eq!(found.sums.statements.first().unwrap().ties, Some(true));
+        // A row without any amount moves nothing, which the total proves.
+        let empty = "7;;;;;;Order;302-8;;;;02.10.2026;S;;;;;;\n";
+        assert_eq!(older(&format!("{total}{rows}{empty}")).state, State::Ok);
+        for (from, to) in [
+            ("20.00", "20.01"),
+            ("-1.00", ""),
+            ("Principal;20.00;Commission;-2.50;-1.00;", "Principal;-20.00;;37.50;-1.00;"),
+            (";Order;302-7;;;;", ";Refund;302-7;;;;"),
+            ("-2.50", "-2,50"),
+        ] {
+            let changed = rows.replacen(from, to, 1);
+            assert_eq!(older(&format!("{total}{changed}")).state, State::Quarantined, "{to}");
+        }
     }
 
     #[test]

@@ -55,6 +55,7 @@ const CASES: &[Case] = &[
     ("psp/mollie.csv", "mollie", 4, &[("EUR", 15_000, 2_288)], None),
     ("psp/shopify.csv", "shopify", 2, &[("USD", 4_339, 1_000)], Some(true)),
     ("psp/amazon.tsv", "amazon", 4, &[("EUR", 12_000, 1_850)], Some(true)),
+    ("psp/amazon_v1.tsv", "amazon", 6, &[("CAD", 13_445, 6_009)], Some(true)),
     ("psp/mercadopago.csv", "mercadopago", 3, &[("BRL", 8_500, 8_500)], Some(true)),
     ("psp/mercadopago_release.csv", "mercadopago_release", 3, &[("BRL", 9_000, 8_000)], Some(true)),
     // A hold among them is pending.
