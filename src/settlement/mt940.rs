@@ -122,6 +122,7 @@ pub fn open(mut source: Source) -> Box<dyn Parse> {
         entry: None,
         block: None,
         frame: Frame::default(),
+        heading: String::new(),
         twice: Twice::default(),
         ended: false,
         is_cut: false,
@@ -272,6 +273,8 @@ struct Mt940 {
     /// The line on which a message's envelope began that has not ended yet.
     block: Option<u64>,
     frame: Frame,
+    /// The first row above the first message, as [`shape`] tells it.
+    heading: String,
     twice: Twice,
     ended: bool,
     /// The last line of the file has no end, and its message has none.
@@ -307,6 +310,12 @@ fn split_tag(row: &str) -> Option<(&str, &str)> {
     TAGS.contains(&tag).then_some((tag, rest))
 }
 
+/// A row of a bank's own heading, in which messages are counted: a zero for each figure.
+fn shape(row: &str) -> String {
+    let figure = |c: char| if c.is_ascii_digit() { '0' } else { c };
+    row.trim().chars().map(figure).collect()
+}
+
 /// What stands behind an end of a message that has another dash, or none.
 fn behind_odd_end(row: &str) -> Option<&str> {
     let row = row.trim();
@@ -330,6 +339,7 @@ impl Mt940 {
             self.envelope(&format!("-}}{rest}"));
             return;
         }
+        let row = row.strip_prefix('-').filter(|rest| self.is_head(rest)).unwrap_or(row);
         let field = split_tag(row.trim_start()).filter(|(tag, rest)| !self.is_time(tag, rest));
         if let Some((tag, rest)) = field {
             // The end of a message may stand behind its last figure.
@@ -357,12 +367,22 @@ impl Mt940 {
             return;
         }
         // Rows before the first field are a bank's own heading, or blocks behind a blank.
+        if self.heading.is_empty() && self.field.is_none() && self.statements == 0 {
+            self.heading = shape(row);
+        }
         if self.field.is_none() {
             self.frame.row(row, self.lines.number());
         }
         if let Some(field) = self.field.as_mut().filter(|field| field.rows.len() < FIELD_LINES) {
             field.rows.push(row.to_owned());
         }
+    }
+
+    /// Whether a dash stands before a field of a message's head, as one bank writes it between the
+    /// first two.
+    fn is_head(&self, rest: &str) -> bool {
+        let is_first = self.field.as_ref().is_some_and(|field| field.tag == "20");
+        is_first && split_tag(rest).is_some_and(|(tag, _)| tag == "25")
     }
 
     /// Whether a message with an envelope has told its last figures: only its end is to come.
@@ -714,6 +734,17 @@ impl Mt940 {
         (is_first && !is_whole).then(problem)
     }
 
+    /// Whether the heading that stands above the first message stands behind the last one as well,
+    /// or as much of it as the file has: a further message was to come.
+    fn begun_again(&self) -> bool {
+        let rows = self.after_dash.iter().flatten().map(|row| shape(row));
+        let mut rows = rows.filter(|row| !row.is_empty()).peekable();
+        let first = rows.next().unwrap_or_default();
+        let is_whole = rows.peek().is_some() && first == self.heading;
+        let is_begun = rows.peek().is_none() && self.heading.starts_with(&first);
+        !first.is_empty() && (is_whole || is_begun)
+    }
+
     fn finish(&mut self) {
         self.ended = true;
         let is_blank = |c: char| c.is_whitespace() || c.is_control();
@@ -725,6 +756,11 @@ impl Mt940 {
             self.is_cut = self.after_dash.is_none() && problem.is_none();
             self.items.extend(problem.map(Item::from));
         }
+        let begun = self.begun_again().then(|| {
+            let expected = "the message of the heading behind the last one";
+            Problem::error(self.lines.number(), ":20:", expected, "none: the file was cut")
+        });
+        self.items.extend(begun.map(Item::from));
         self.end_field();
         self.end_message();
         self.end_paused();

@@ -1923,3 +1923,38 @@ fn a_day_that_cannot_be_read_is_told_in_every_format() {
         }
     }
 }
+
+#[test]
+fn a_heading_behind_the_last_message_is_one_that_was_cut() {
+    let message = |number: &str| {
+        format!(
+            "BANKATWWXXX  0000{number}\n940 01\nNET-INT\n:20:X{number}\n:25:10020030/1234567\n\
+             :28C:{number}/1\n:60F:C261211EUR10,00\n:61:2612121212C5,00NTRFNONREF//950\n:86:a\n\
+             :62F:C261212EUR15,00\n-\n"
+        )
+    };
+    let one = message("1");
+    assert_eq!(inspected(one.as_bytes()).state, State::Ok);
+    let (second, all) = (message("2"), format!("{one}{}", message("2").replace("26121", "26131")));
+    let heading = second.find(":20:").unwrap();
+    for end in 1..heading {
+        let found = inspected(format!("{one}{}", &second[..end]).as_bytes());
+        assert_eq!(found.state, State::Quarantined, "{}", &second[..end]);
+    }
+    assert_ne!(all, one);
+    // What another system puts below is no heading.
+    assert_eq!(inspected(format!("{one}END OF FILE\n").as_bytes()).state, State::Ok);
+    let plain = one.split_once(":20:").unwrap().1;
+    assert_eq!(inspected(format!(":20:{plain}BANKATWWXXX\n").as_bytes()).state, State::Ok);
+}
+
+#[test]
+fn a_dash_before_the_account_hides_it_not() {
+    let text = ":20:STARTUMSE\n-:25:12030000/1019815776\n:28C:00000/002\n:60F:C261031EUR76,22\n\
+                :61:2611021102DR76,22N062NONREF\n:86:166?00LAST\n-:25:x\n:62F:C261102EUR0,00\n-\n";
+    let found = inspected(text.as_bytes());
+    assert_eq!((found.state, found.sums.statements.len()), (State::Ok, 1));
+    let account = found.sums.statements[0].head.account.as_deref();
+    assert_eq!(account, Some("12030000/1019815776"), "and a row of a text is none");
+    assert!(found.sums.problems.is_empty(), "{:?}", found.sums.problems);
+}
