@@ -159,8 +159,8 @@ fn no_settlement_file(head: &str) -> Option<&'static str> {
     known.or_else(|| head.chars().take(400).any(is_binary).then_some(binary))
 }
 
-/// What a file of rows shows that nothing recognised, for whoever describes it. `currency` is what
-/// a person said that it is in.
+/// What a file shows that nothing recognised, for whoever describes it. `currency` is what a person
+/// said that it is in.
 pub fn seen(head: &str, currency: Option<Currency>) -> Option<Problem> {
     let head = head.trim_start_matches('\u{feff}');
     if head.is_empty() {
@@ -169,9 +169,72 @@ pub fn seen(head: &str, currency: Option<Currency>) -> Option<Problem> {
     if let Some(what) = no_settlement_file(head) {
         return Some(Problem::error(0, "file", "a settlement file, as text", what));
     }
-    if head.trim_start().starts_with(['<', '{', '[', ':']) {
-        return None;
+    of_another_kind(head).or_else(|| table_seen(head, currency)).or_else(|| text_seen(head))
+}
+
+/// Messages of ISO 20022 that tell nothing of what settled, and what they are.
+const MESSAGES: [(&str, &str); 6] = [
+    ("pain.001", "pain.001, orders to pay: the bank's answer to it is pain.002"),
+    ("pain.007", "pain.007, orders to take payments back"),
+    ("pain.008", "pain.008, orders to collect: the bank's answer to it is pain.002"),
+    ("pacs.", "a message between banks (pacs)"),
+    ("camt.029", "camt.029, an answer to an inquiry"),
+    ("camt.06", "a camt message that is no statement"),
+];
+
+/// What a file is that begins as no table does.
+fn of_another_kind(head: &str) -> Option<Problem> {
+    let text = head.trim_start();
+    let told = |found: String| Problem::error(1, "file", "a settlement file that is read", found);
+    if text.starts_with("{1:") || text.starts_with(':') {
+        return Some(told("a SWIFT message that is none of MT940, MT942".to_owned()));
     }
+    if text.starts_with(['{', '[']) {
+        return Some(told("JSON: export the report as CSV".to_owned()));
+    }
+    if text.starts_with("OFXHEADER") {
+        return Some(told("OFX: export the statement in another format".to_owned()));
+    }
+    let element = xml_element(text)?;
+    if element.eq_ignore_ascii_case("html") || head.to_ascii_lowercase().contains("<!doctype html")
+    {
+        let found = "an HTML page: a server that wants a login, or a table that is called XLS: \
+                     save it as CSV";
+        return Some(told(found.to_owned()));
+    }
+    let known =
+        MESSAGES.iter().find(|(name, _)| head.contains(&format!("iso:20022:tech:xsd:{name}")));
+    Some(told(match known {
+        Some((_, what)) => (*what).to_owned(),
+        None => {
+            let space = text.split_once("xmlns=\"").and_then(|(_, rest)| rest.split_once('"'));
+            let space = space.map_or_else(String::new, |(space, _)| format!(" of {space}"));
+            let space: String = space.chars().take(80).collect();
+            format!("XML whose first element is <{element}>{space}")
+        }
+    }))
+}
+
+/// The name of the first element of XML, where the text is XML.
+fn xml_element(text: &str) -> Option<String> {
+    let is_of_name = |c: char| c.is_alphanumeric() || matches!(c, ':' | '_' | '-' | '.');
+    text.starts_with('<').then(|| {
+        let mut elements = text.split('<').skip(1).filter(|own| !own.starts_with(['?', '!']));
+        let first = elements.next().unwrap_or_default();
+        first.chars().take_while(|c| is_of_name(*c)).take(60).collect()
+    })
+}
+
+/// What the first line of a text says that is no table.
+fn text_seen(head: &str) -> Option<Problem> {
+    let (line, first) = (1_u64..).zip(head.lines()).find(|(_, line)| !line.trim().is_empty())?;
+    let first: String = first.trim().chars().take(60).collect();
+    let expected = "a settlement file that is read: a table, or a message of a bank";
+    Some(Problem::error(line, "file", expected, format!("text that begins with `{first}`")))
+}
+
+/// What a file of rows shows.
+fn table_seen(head: &str, currency: Option<Currency>) -> Option<Problem> {
     let (delimiter, rows) = [b'\t', b';', b'|', b',']
         .into_iter()
         .filter_map(|delimiter| {
@@ -214,8 +277,11 @@ pub fn seen(head: &str, currency: Option<Currency>) -> Option<Problem> {
     } else {
         ""
     };
-    let by = char::from(delimiter);
-    let found = format!("by `{by}`: {} ({lacks}){misread}", columns.join(" | "));
+    let by = match delimiter {
+        b'\t' => "tabs".to_owned(),
+        other => format!("`{}`", char::from(other)),
+    };
+    let found = format!("by {by}: {} ({lacks}){misread}", columns.join(" | "));
     Some(Problem::error(line_of(head, row), "header row", expected, found))
 }
 

@@ -188,3 +188,31 @@ fn a_format_can_be_named() {
     assert_eq!((exit, &events[0]["format"]), (3, &"bai2".into()));
     assert_eq!(events[0]["state"], "quarantined");
 }
+
+#[test]
+fn what_is_no_settlement_file_is_told_by_what_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let space = "urn:iso:std:iso:20022:tech:xsd:pain.001.001.09";
+    for (text, part) in [
+        (&*format!("<?xml version=\"1.0\"?>\n<Document xmlns=\"{space}\"/>"), "pain.001, orders"),
+        ("<!DOCTYPE html>\n<html><body>Login</body></html>", "an HTML page"),
+        ("<html lang=\"de\"></html>", "an HTML page"),
+        ("<Statement xmlns=\"urn:x\"><a/></Statement>", "first element is <Statement> of urn:x"),
+        ("{\"data\": []}", "JSON"),
+        ("[]", "JSON"),
+        ("OFXHEADER:100\nDATA:OFXSGML\n", "OFX"),
+        (":20:X\n:32A:260101EUR1,00\n", "none of MT940, MT942"),
+        ("\n0740000000000000026ACCOUNT 01\n", "text that begins with `0740000000"),
+        ("a\tb\tc\n1\t2\t3\n", "by tabs: a | b | c"),
+    ] {
+        let path = folder.path().join("file");
+        std::fs::write(&path, text).unwrap();
+        let (exit, events) = events_of(&[path.to_str().unwrap()]);
+        assert_eq!((exit, &events[0]["state"]), (3, &"unknown_format".into()), "{text}");
+        let problems = events[0]["problems"].as_array().unwrap();
+        assert_eq!(problems.len(), 1, "{text}");
+        let found = problems[0]["found"].as_str().unwrap();
+        assert!(found.contains(part) && !found.contains('\t'), "{found}");
+        assert_ne!(problems[0]["expected"], "", "{text}");
+    }
+}
