@@ -531,6 +531,10 @@ impl Roles {
         if any(words::FOREIGN) {
             return None;
         }
+        // A PSP's report that was cut within its header row.
+        if words::is_begun_report(names) {
+            return None;
+        }
         // Objects of an API, whose amounts are minor units.
         if names.iter().any(|name| name == "object") {
             return None;
@@ -845,7 +849,11 @@ fn currency_above(head: &str, layout: &Layout) -> Option<Currency> {
 /// The own account that rows above the header row say: one IBAN, or what one word for it names.
 fn account_above(head: &str, layout: &Layout) -> Option<String> {
     let rows = sheet::rows_of(head, layout.delimiter, layout.above);
-    let said: Vec<(bool, String)> = rows.iter().flat_map(|row| words::accounts(row)).collect();
+    let mut said: Vec<(bool, String)> = rows.iter().flat_map(|row| words::accounts(row)).collect();
+    let own = |at: usize| rows.get(at).map_or(&[][..], Vec::as_slice);
+    let below = (0..rows.len()).map(|at| [at, at.saturating_add(1), at.saturating_add(2)]);
+    said.extend(below.flat_map(|rows| words::accounts_below(rows.map(own))));
+    said.retain(|(_, text)| is_iban(text) || words::may_be_account(text));
     let one = |mut texts: Vec<String>| {
         texts.dedup();
         texts.pop().filter(|_| texts.is_empty())
@@ -856,8 +864,7 @@ fn account_above(head: &str, layout: &Layout) -> Option<String> {
     if !ibans.is_empty() {
         return one(ibans);
     }
-    let named = said.into_iter().filter(|(is_iban, _)| !is_iban).map(|(_, text)| text);
-    one(named.filter(|text| words::may_be_account(text)).collect())
+    one(said.into_iter().filter(|(is_iban, _)| !is_iban).map(|(_, text)| text).collect())
 }
 
 /// What stands above the header row and says what the rows come to.

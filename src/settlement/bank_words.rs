@@ -1406,13 +1406,33 @@ const ACCOUNT_ABOVE: &[&str] = &[
 /// The accounts that a row above the table names, in one field (`IBAN: CH93…`) or in the next, and
 /// whether it calls them an IBAN.
 pub fn accounts(row: &[String]) -> Vec<(bool, String)> {
-    let said = named(row).filter_map(|(name, value)| {
-        let is_own = name == "iban" || ACCOUNT_ABOVE.contains(&name.as_str());
-        let value = value.trim_matches(|c: char| matches!(c, '=' | '"') || c.is_whitespace());
-        let value = without_currency(value);
-        is_own.then(|| (name == "iban", value.to_owned()))
-    });
-    said.collect()
+    let said = named(row).filter_map(|(name, value)| account_named(&name, value));
+    said.chain(titled_account(row).map(|own| (false, own))).collect()
+}
+
+fn account_named(name: &str, value: &str) -> Option<(bool, String)> {
+    let is_own = name == "iban" || ACCOUNT_ABOVE.contains(&name);
+    let value = value.trim_matches(|c: char| matches!(c, '=' | '"') || c.is_whitespace());
+    let value = without_currency(value);
+    is_own.then(|| (name == "iban", value.to_owned()))
+}
+
+/// The same of a row whose names stand above what they say: the next row has as many fields. A
+/// further account below that one makes a list of them, of which any may be the file's.
+pub fn accounts_below([heads, row, next]: [&[String]; 3]) -> Vec<(bool, String)> {
+    let is_table = heads.len() == row.len() && !heads.iter().any(|name| may_be_account(name));
+    let pairs = heads.iter().zip(row).enumerate().filter(|_| is_table);
+    let is_one = |at: usize| next.get(at).is_none_or(|further| !may_be_account(further));
+    let own = pairs.filter(|(at, _)| is_one(*at));
+    own.filter_map(|(_, (name, value))| account_named(&normal(name), value)).collect()
+}
+
+/// The account within a title that is alone in its row: `Výpis č. 7/2026 z účtu "123/2010"`.
+fn titled_account(row: &[String]) -> Option<String> {
+    let mut filled = row.iter().filter(|field| !field.is_empty());
+    let title = filled.next().filter(|_| filled.next().is_none())?;
+    let (_, behind) = title.split_once(" z účtu ")?;
+    Some(behind.trim_matches(['"', ' ']).to_owned())
 }
 
 /// An account without its currency behind it: `DE12… / EUR`.
@@ -2487,6 +2507,18 @@ pub fn is_in_euros(row: &[String]) -> bool {
     let mut filled = row.iter().filter(|field| !field.is_empty());
     let title = filled.next().filter(|_| filled.next().is_none());
     title.is_some_and(|title| IN_EUROS.contains(&normal(title).as_str()))
+}
+
+/// How the columns of a PSP's report begin that is no bank's: cut behind them, in its header row,
+/// nothing else would tell the two apart.
+const BEGUN_REPORTS: &[&[&str]] =
+    &[&["date", "payment method", "currency", "amount", "status", "id"]];
+
+/// Whether the columns begin as those of such a report.
+pub fn is_begun_report(names: &[String]) -> bool {
+    let begins =
+        |own: &&[&str]| names.len() >= own.len() && names.iter().zip(*own).all(|(a, b)| a == b);
+    BEGUN_REPORTS.iter().any(begins)
 }
 
 /// Columns that say which of the holder's pockets a row is of, each with a balance of its own.

@@ -946,7 +946,8 @@ impl Rows {
             return Ok(true);
         }
         if let Some(text) = self.word_beside(row) {
-            if !self.is_total(row, &text) {
+            let is_used = self.begun <= 1 && self.is_declared(row);
+            if !self.is_total(row, &text) && !is_used {
                 out.push(passed_over(row.line, &text));
             }
             return Ok(true);
@@ -992,9 +993,16 @@ impl Rows {
 
     /// Whether a row without an amount and a day tells a balance that is read.
     fn is_declared(&self, row: &Row<'_>) -> bool {
-        let fields = (0..row.width()).map(|at| row.get(at));
-        let what = words::declared(fields).map(|(_, what, _)| what);
-        !is_day(row.maybe(self.places.date)) && what.is_some_and(|what| what != Declares::Count)
+        let fields = || (0..row.width()).map(|at| row.get(at));
+        let what = words::declared(fields()).map(|(_, what, _)| what);
+        let is_end = self.is_opened() && words::closing_of_day(fields()).is_some();
+        let is_balance = is_end || what.is_some_and(|what| what != Declares::Count);
+        !is_day(row.maybe(self.places.date)) && is_balance
+    }
+
+    /// Whether the balance before all rows stands beside the table.
+    fn is_opened(&self) -> bool {
+        self.table.declared.iter().any(|one| one.what == Declares::Opening)
     }
 
     /// Whether a row tells the balance after all rows whole, which shows that none lacks: more
@@ -1857,8 +1865,7 @@ impl Rows {
         {
             self.table.declared.push(Declared { line, what, value: value.to_owned() });
         }
-        let is_opened = self.table.declared.iter().any(|one| one.what == Declares::Opening);
-        if let Some(value) = words::closing_of_day(fields()).filter(|_| is_opened) {
+        if let Some(value) = words::closing_of_day(fields()).filter(|_| self.is_opened()) {
             let (what, value) = (Declares::Closing, value.to_owned());
             self.table.declared.push(Declared { line, what, value });
         }

@@ -441,3 +441,50 @@ fn more_names_of_columns_are_known() {
         assert_eq!(read(text, code), (1_000, 510, ties), "{text}");
     }
 }
+
+#[test]
+fn an_account_is_known_by_names_above_it_and_by_a_title() {
+    let account = |above: &str| {
+        let text = format!("{above}Date;Text;Amount;Currency\n13/10/2026;a;-5,00;EUR\n");
+        let found = look(&text);
+        assert_eq!(found.state, State::Ok, "{above}");
+        found.sums.statements[0].head.account.clone()
+    };
+    let iban = "DE89370400440532013000";
+    let table = format!("Konto;Nummer;IBAN;Währung\nGiro;330 1 00;{iban};EUR\n\n");
+    assert_eq!(account(&table).as_deref(), Some(iban));
+    assert_eq!(account("#Numer rachunku;\n89 1140 2004;\n").as_deref(), Some("89 1140 2004"));
+    assert_eq!(account("Výpis č. 7 z účtu Jan\n").as_deref(), None, "a name");
+    let title = "\"Výpis č. 7 z účtu \"\"12345/2010\"\"\"\n";
+    assert_eq!(account(title).as_deref(), Some("12345/2010"));
+    // Of a list of accounts it may be any.
+    assert_eq!(account("Konto;Saldo\n12345;1,00\n67890;2,00\n\n"), None);
+}
+
+#[test]
+fn a_balance_that_is_used_is_not_told_as_passed_over() {
+    let text = "Umsätze\n1.3.2026 - 1.4.2026\nLetzter Kontostand;;;;2.123,8;EUR\n\
+                Buchungstag;Wert;Verwendungszweck;Betrag;Soll;Haben;Währung\n\
+                1.3.2026;1.3.2026;a;-12,9;-12,9;;EUR\n2.3.2026;2.3.2026;b;500,0;;500,0;EUR\n\
+                Kontostand;1.4.2026;;;2.610,9;EUR\n";
+    let found = look(text);
+    assert_eq!(
+        (found.state, found.sums.problems.len()),
+        (State::Ok, 0),
+        "{:?}",
+        found.sums.problems
+    );
+    let alone = text.replace("Letzter Kontostand", "Konto");
+    assert_eq!(look(&alone).sums.problems.len(), 1, "where no opening balance makes it one");
+}
+
+/// Its columns begin as those of a bank do.
+#[test]
+fn a_report_of_mollie_cut_in_its_header_is_no_empty_bank_csv() {
+    let header = "Date,Payment method,Currency,Amount,Status,ID,Description,Consumer name,\
+                  Consumer bank account,Consumer BIC,Settlement currency,Settlement amount,\
+                  Settlement reference";
+    for end in 1..header.len() {
+        assert_ne!(look(&header[..end]).state, State::Ok, "{}", &header[..end]);
+    }
+}
