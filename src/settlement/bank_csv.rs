@@ -511,7 +511,7 @@ impl Roles {
         let is_alone = !any(words::AMOUNT) && !any(words::DEBIT) && !any(words::CREDIT);
         let of_account = only(&stems, words::OF_ACCOUNT);
         let proven = of_account.or_else(|| only(&stems, words::PROVEN_AMOUNT));
-        let is_proven = balance.is_some() || sheet::has(names, words::BILLED);
+        let is_proven = balance.is_some() || words::is_billed(names);
         let proven = proven.filter(|_| is_alone && is_proven);
         let (amounts, currencies) = words::amounts(names);
         let whole = proven.or_else(|| only(&stems, amounts));
@@ -586,7 +586,7 @@ fn infer(head: &str, said: Option<Currency>) -> Option<(Table, Layout)> {
         return None;
     }
     let layout = sheet::find(head, |names| Roles::of(names).is_some());
-    let layout = layout.or_else(|| of_two(head))?;
+    let layout = layout.or_else(|| of_two(head)).or_else(|| of_code(head))?;
     let mut roles = Roles::of(&layout.names)?;
     let rows = whole_rows(head, layout.delimiter);
     let rows: Vec<Vec<String>> = rows.into_iter().skip(layout.above.saturating_add(1)).collect();
@@ -685,6 +685,20 @@ fn of_two(head: &str) -> Option<Layout> {
     *layout.names.get_mut(own)? = name.to_owned();
     // An amount there, in a row that was not looked at, quarantines the file.
     *layout.names.get_mut(other)? = "charges".to_owned();
+    Some(layout)
+}
+
+fn is_named_code(name: &str) -> bool {
+    name.len() == 3 && Currency::parse(name).is_ok()
+}
+
+/// The columns of a bank whose amounts have the code of their currency for a name.
+fn of_code(head: &str) -> Option<Layout> {
+    let codes = |names: &[String]| names.iter().filter(|name| is_named_code(name)).count();
+    let is_own = |names: &[String]| sheet::has(names, words::OF_CODE) && codes(names) == 1;
+    let mut layout = sheet::find(head, is_own)?;
+    let own = layout.names.iter_mut().find(|name| is_named_code(name))?;
+    *own = format!("importo {own}");
     Some(layout)
 }
 
@@ -922,7 +936,9 @@ impl Inference<'_> {
     /// The values of a column in rows that have a date.
     fn values(&self, at: usize) -> impl Iterator<Item = &str> {
         let values = self.dated().filter_map(move |row| row.get(at));
-        values.map(String::as_str).filter(|value| !value.is_empty())
+        let is_side = self.roles.sides.is_some_and(|(debit, credit)| at == debit || at == credit);
+        let values = values.map(String::as_str).filter(|value| !value.is_empty());
+        values.filter(move |value| !(is_side && sheet::is_dash(value)))
     }
 
     /// The columns that say whether a row was booked, each by words that are known. Where there
@@ -979,7 +995,8 @@ impl Inference<'_> {
         if is_open && !self.is_issuers(currency, numerals) {
             return None;
         }
-        table.inverted = is_open || self.is_inverted(&table, currency, numerals);
+        table.inverted =
+            is_open || self.is_inverted(&table, currency, numerals) || self.is_turned(&table);
         let taken = self.fee_at().filter(|_| !table.inverted);
         let signed = |fee| self.less_fee(&table, fee, currency, numerals).map(|way| (fee, way));
         if let Some((fee, is_signed)) = taken.and_then(signed) {
@@ -1124,6 +1141,10 @@ impl Inference<'_> {
         let amount = self.roles.amount.or(self.roles.beside).unwrap_or(0);
         let (at, own) = known.iter().min_by_key(|(at, _)| (at.abs_diff(amount), *at < amount))?;
         let agree = known.iter().all(|(_, other)| other == own) && self.is_of_amount(*at);
+        // Beside an amount that no row fills the column is that one's all the same, where it says
+        // more than one.
+        let is_lone = self.others().count() == self.roles.others.len();
+        let agree = agree && (is_lone || own.iter().all(|other| Some(other) == own.first()));
         let agree = agree && !self.may_be_abroad(own);
         own.first().filter(|_| agree).map(|first| (Some(*at), *first))
     }
@@ -1170,6 +1191,17 @@ impl Inference<'_> {
         others.any(|(at, _)| is_money(at))
     }
 
+    /// Amounts of another name that the rows say. Where all of the file was looked at, one that no
+    /// row fills has no currency either.
+    fn others(&self) -> impl Iterator<Item = usize> {
+        let looked_at = self.rows.len().saturating_add(self.layout.above).saturating_add(1);
+        let is_whole = self.head.len() < CUT && looked_at < LOOKED_AT;
+        let is_filled = move |at: &usize| {
+            self.rows.iter().any(|row| row.get(*at).is_some_and(|own| !own.is_empty()))
+        };
+        self.roles.others.iter().copied().filter(move |at| !is_whole || is_filled(at))
+    }
+
     /// Whether a column of currencies speaks of what moved the account: it stands nearer to that
     /// than to any other amount, or as near where each amount may have a currency of its own.
     fn is_of_amount(&self, at: usize) -> bool {
@@ -1177,7 +1209,7 @@ impl Inference<'_> {
         let own = own.filter(|own| Some(*own) != self.roles.balance);
         let Some(near) = own.map(|own| own.abs_diff(at)).min() else { return false };
         let each = self.roles.currency_like > self.roles.others.len();
-        self.roles.others.iter().all(|other| {
+        self.others().all(|other| {
             let far = other.abs_diff(at);
             near < far || near == far && each
         })
@@ -1189,7 +1221,7 @@ impl Inference<'_> {
         let own = self.money_columns().into_iter().chain(self.roles.beside);
         let own = own.filter(|own| Some(*own) != self.roles.balance);
         let near = own.map(|own| own.abs_diff(at)).min();
-        let other = self.roles.others.iter().map(|other| other.abs_diff(at)).min();
+        let other = self.others().map(|other| other.abs_diff(at)).min();
         near.zip(other).is_some_and(|(near, other)| other < near) || self.is_changed(at)
     }
 
@@ -1257,7 +1289,7 @@ impl Inference<'_> {
             return true;
         };
         let read = |row: &[String], at: usize| match row.get(at).map_or("", String::as_str) {
-            "" => Some(0),
+            text if text.is_empty() || sheet::is_dash(text) => Some(0),
             text => numerals.read(text, currency).ok().map(i64::saturating_abs),
         };
         let is_same =
@@ -1477,7 +1509,10 @@ impl Inference<'_> {
     /// one: whose view a card's file takes, only a balance shows, or a flag that says the same.
     fn signed(&self, amount: usize) -> Option<Amounts> {
         let shown = self.roles.balance.is_some() || self.roles.issuers || !self.is_cards();
-        let shown = shown || self.flags().into_iter().any(|flag| self.is_alike(amount, flag));
+        let shown = shown
+            || self.flags().into_iter().any(|flag| {
+                self.is_alike(amount, flag) || self.roles.card && self.is_against(amount, flag)
+            });
         shown.then(|| Amounts::Signed(number(amount)))
     }
 
@@ -1508,6 +1543,28 @@ impl Inference<'_> {
         });
         let ways: Option<BTreeSet<bool>> = ways.collect();
         ways.is_some_and(|ways| ways.len() == 2)
+    }
+
+    /// Whether it says of each the other way, and both are there: then the signs of a card's file
+    /// are its issuer's.
+    fn is_against(&self, amount: usize, flag: usize) -> bool {
+        let ways = self.dated().map(|row| {
+            let is_out = row.get(flag).and_then(|text| words::is_debit(text))?;
+            (is_out != row.get(amount)?.starts_with('-')).then_some(is_out)
+        });
+        let ways: Option<BTreeSet<bool>> = ways.collect();
+        ways.is_some_and(|ways| ways.len() == 2)
+    }
+
+    /// Whether the signs of a card's file are its issuer's, by a flag in each row.
+    fn is_turned(&self, table: &Table) -> bool {
+        let (true, Amounts::Signed(Column::Number(number))) = (self.roles.card, &table.amounts)
+        else {
+            return false;
+        };
+        let amount = number.saturating_sub(1);
+        self.roles.balance.is_none()
+            && self.flags().into_iter().any(|flag| self.is_against(amount, flag))
     }
 
     /// Whether an issuer that is known writes what was bought without a minus here, and nothing

@@ -17,6 +17,7 @@ use crate::settlement::table::{Column, Declares, TagRule};
 
 /// When it was booked, the surest first.
 pub const DATE: &[&str] = &[
+    "transaction value date",
     "booking date",
     "posting date",
     "post date",
@@ -261,6 +262,7 @@ pub const PROVEN_AMOUNT: &[&str] = &[
     "net amount",
     "value",
     "nettobetrag",
+    "quantità",
     "valor",
     "montante",
     "tutar",
@@ -270,7 +272,7 @@ pub const PROVEN_AMOUNT: &[&str] = &[
 ];
 
 /// The columns of a card whose amounts have a name of the former, and a sign and a flag besides.
-pub const BILLED: &[&str] = &[
+const BILLED: &[&str] = &[
     "transaction date",
     "post date",
     "billing amount",
@@ -279,6 +281,22 @@ pub const BILLED: &[&str] = &[
     "merchant name",
     "credit debit",
 ];
+
+/// The same of one whose amounts have the sign of their currency, and its issuer's minus.
+const BILLED_IN_POUNDS: &[&str] = &[
+    "transaction date",
+    "posting date",
+    "billing amount",
+    "merchant",
+    "reference number",
+    "debit credit flag",
+    "sicmcc code",
+];
+
+/// Whether a file has the columns of such a card.
+pub fn is_billed(names: &[String]) -> bool {
+    [BILLED, BILLED_IN_POUNDS].iter().any(|of| of.iter().all(|own| names.iter().any(|n| n == own)))
+}
 
 /// Of these the ones of a broker that says what moved the account beside what was paid.
 pub const OF_ACCOUNT: &[&str] =
@@ -1227,6 +1245,9 @@ pub fn is_month_first(names: &[String]) -> bool {
     in_one(names) == Some("USD")
 }
 
+/// The columns of a bank that calls its amounts by the code of their currency alone.
+pub const OF_CODE: &[&str] = &["data", "descrizione", "caus"];
+
 /// The columns of a bank that writes amounts of two currencies, each into a column of its own.
 pub const OF_TWO: &[&str] = &[
     "account type",
@@ -1488,6 +1509,8 @@ pub const STANDS: &[&str] = &[
     "saldo inicial",
     "saldo final",
     "saldo iniziale",
+    "saldo contabile iniziale in euro",
+    "saldo contabile finale in euro",
     "saldo finale",
     "disponibilità",
     "disponibilita",
@@ -2371,8 +2394,10 @@ pub fn declared_currency(row: &[String]) -> Option<Currency> {
         Some((name, value)) if !value.trim().is_empty() => (name, value),
         _alone => (name.as_str(), filled.next()?.as_str()),
     };
-    let is_named = CURRENCY.contains(&normal(name).as_str());
-    one_currency(value).filter(|_| is_named)
+    let is_in = normal(name) == "controvalore in";
+    let euro = Currency::parse("EUR").ok().filter(|_| is_in && value.trim() == "Euro");
+    let is_named = is_in || CURRENCY.contains(&normal(name).as_str());
+    one_currency(value).or(euro).filter(|_| is_named)
 }
 
 /// The same of each field of a row that holds a name and what it says: `Devise : EUR`.
@@ -4234,6 +4259,8 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "descrizione completa",
             "causale",
             "testo di contabilizzazione",
+            "testo contabilizzazione",
+            "tipo di ordine testo di contabilizzazione",
             "testo",
             "texte",
             "movimento",

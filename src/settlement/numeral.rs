@@ -176,10 +176,12 @@ fn unsign(text: &str) -> (bool, &str) {
 }
 
 /// A whole part without its grouping, which must be by one mark, in threes; or, as in India, twos
-/// before the last three.
+/// before the last three. An apostrophe of another encoding may have been lost before the file
+/// came.
 fn ungroup(whole: &str, decimal: char) -> Result<String, Refused> {
-    let is_group =
-        |c: char| c != decimal && matches!(c, '.' | ',' | '\'' | '’') || c.is_whitespace();
+    let is_group = |c: char| {
+        c != decimal && matches!(c, '.' | ',' | '\'' | '’' | '\u{fffd}') || c.is_whitespace()
+    };
     let Some(mark) = whole.chars().find(|c| is_group(*c)) else { return Ok(whole.to_owned()) };
     let groups: Vec<&str> = whole.split(mark).collect();
     let widths: Vec<usize> = groups.iter().map(|group| group.len()).collect();

@@ -520,7 +520,7 @@ impl<'a> Row<'a> {
     }
 
     /// The same row without what one of its fields says.
-    fn without(self, at: usize) -> Self {
+    pub fn without(self, at: usize) -> Self {
         Self { hidden: Some(at), ..self }
     }
 
@@ -843,6 +843,11 @@ impl Parse for Refused {
 /// A file that cannot be read at all.
 pub fn refused(problem: Problem) -> Box<dyn Parse> {
     Box::new(Refused(Some(problem)))
+}
+
+/// Whether a cell is empty, as some write it beside amounts: a dash and nothing else.
+pub fn is_dash(text: &str) -> bool {
+    matches!(text.trim(), "-" | "–" | "—")
 }
 
 /// Reads rows from the first one on.

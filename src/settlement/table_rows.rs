@@ -390,6 +390,8 @@ struct Stands {
     after: Option<Balance>,
     /// One end is told twice, or there are too many rows.
     unclear: bool,
+    /// One does not stand among debits, without a minus.
+    signed: bool,
     /// What moved.
     net: i128,
     /// Where they stand, what they say, and whether that is nil: of money it would be none.
@@ -416,7 +418,13 @@ impl Stands {
     /// The two balances, where they prove what moved.
     fn proven(&self) -> Option<(Balance, Balance)> {
         let (before, after) = self.before.zip(self.after).filter(|_| !self.unclear)?;
-        self.is_between(before, after).then_some((before, after))
+        if self.is_between(before, after) {
+            return Some((before, after));
+        }
+        // Some write all balances where debits stand, whichever way the account is.
+        let turn = |own: Balance| Balance { minor: own.minor.saturating_neg(), ..own };
+        let (before, after) = (turn(before), turn(after));
+        (!self.signed && self.is_between(before, after)).then_some((before, after))
     }
 
     /// Whether what moved is what lies between two balances.
@@ -441,6 +449,8 @@ struct Rows {
     /// The most fields that a row has, and one of those that are ignored or of the trailer, too.
     widest: usize,
     widest_of_all: usize,
+    /// The title of another table, of what was not booked.
+    further: Option<u64>,
     /// Of a column of debits: some have a minus, and some have none.
     debits: [bool; 2],
     /// The same of marks of direction.
@@ -559,6 +569,7 @@ impl Rows {
             skip: if table.header { 0 } else { table.skip },
             widest: 0,
             widest_of_all: 0,
+            further: None,
             debits: [false; 2],
             marks: Marks::default(),
             trailer: false,
@@ -839,6 +850,51 @@ impl Rows {
             return Err(Problem::error(row.line, name, "the sign of the amount", found));
         }
         Ok(())
+    }
+
+    /// A row of two sides without the dash that some write into the one that is empty.
+    fn without_dash<'a>(&self, row: &Row<'a>) -> Row<'a> {
+        let AmountAt::TwoSided(debit, credit) = self.places.amount else { return *row };
+        let sides = [(debit, credit), (credit, debit)];
+        let is_empty = |at: usize| row.get(at).is_empty() || sheet::is_dash(row.get(at));
+        let own =
+            sides.iter().find(|(at, other)| sheet::is_dash(row.get(*at)) && !is_empty(*other));
+        own.filter(|_| self.table.recognised).map_or(*row, |(at, _)| row.without(*at))
+    }
+
+    /// Whether a row is above another table of what was not booked: its title, which may stand
+    /// where an amount would, or its names of columns. Rows below it are none of this table.
+    fn is_further_table(&mut self, row: &Row<'_>) -> bool {
+        let AmountAt::TwoSided(debit, credit) = self.places.amount else { return false };
+        if !self.table.recognised || is_day(row.maybe(self.places.date)) {
+            return false;
+        }
+        let fields = || (0..row.width()).map(|at| row.get(at)).filter(|text| !text.is_empty());
+        let is_alone =
+            fields().count() == 1 && [debit, credit].iter().any(|at| !row.get(*at).is_empty());
+        let is_title = is_alone && fields().all(words::titles_unbooked);
+        let is_named =
+            |at: &usize| self.layout.names.get(*at) == Some(&sheet::column(row.get(*at)));
+        let is_below = self.further.is_some() && [debit, credit].iter().all(is_named);
+        if is_title {
+            self.further = Some(row.line);
+        }
+        is_title || is_below
+    }
+
+    /// Whether a row is passed over before its amount is looked for.
+    fn is_none_of_table(&mut self, row: &Row<'_>, out: &mut Out) -> Result<bool, Problem> {
+        self.widest_of_all = self.widest_of_all.max(row.width());
+        let is_ignored = self.ignore.iter().any(|test| test.holds(row));
+        Ok(is_ignored || self.trailer(row, out)? || self.is_further_table(row))
+    }
+
+    /// A row of another table than the one whose columns are known.
+    fn is_of_further(&self, row: &Row<'_>) -> Result<(), Problem> {
+        self.further.map_or(Ok(()), |line| {
+            let expected = format!("rows of the first table alone: another begins on line {line}");
+            Err(Problem::error(row.line, "row", expected, "an amount below its title"))
+        })
     }
 
     fn has_amount(&self, row: &Row<'_>) -> bool {
@@ -1280,6 +1336,13 @@ impl Rows {
         self.statement(row, of, out);
         // Where it was money after all, it shows that amounts have signs.
         self.negative |= minor < 0;
+        let is_out = match self.places.amount {
+            AmountAt::TwoSided(debit, _) => {
+                row.get(debit).starts_with(|c: char| c.is_ascii_digit())
+            }
+            AmountAt::Signed(_) | AmountAt::Flagged(..) => false,
+        };
+        self.stands.signed |= !is_out;
         self.stands.add(Balance { minor, currency: of, date: None, line: row.line }, text);
         Ok(())
     }
@@ -2444,8 +2507,8 @@ impl Report for Rows {
             self.skip = self.skip.saturating_sub(1);
             return Ok(());
         }
-        self.widest_of_all = self.widest_of_all.max(row.width());
-        if self.ignore.iter().any(|test| test.holds(row)) || self.trailer(row, out)? {
+        let row = &self.without_dash(row);
+        if self.is_none_of_table(row, out)? {
             return Ok(());
         }
         self.reaches(row)?;
@@ -2457,6 +2520,7 @@ impl Report for Rows {
             self.note_passed_over(row, out);
             return Ok(());
         }
+        self.is_of_further(row)?;
         out.extend(self.titled.take());
         out.extend(self.watch.as_mut().and_then(Watch::below));
         if has_header && !self.ends_early(row) {
@@ -2500,8 +2564,7 @@ impl Report for Rows {
         cut.into_iter().for_each(|problem| out.push(problem));
         self.doubt(row, minor, of);
         self.add_side(minor, of);
-        let is_taken = self.table.less_fee;
-        self.fees |= !is_taken && line.fee.is_some_and(|fee| fee.minor != 0);
+        self.fees |= !self.table.less_fee && line.fee.is_some_and(|fee| fee.minor != 0);
         self.beside(row, minor, of);
         self.two_days(row, booked_on);
         self.note(minor, entry.booked_on);

@@ -67,6 +67,11 @@ const CASES: &[Case] = &[
     ("bank_csv/inverted.csv", "bank_csv", 3, &[("EUR", 2_550, 2_550)], Some(true)),
     ("bank_csv/de_two_currencies.csv", "bank_csv", 3, &[("EUR", 130_000, 80_000)], Some(true)),
     ("bank_csv/de_euro_sign.csv", "bank_csv", 2, &[("EUR", 110_010, 90_005)], None),
+    // A foreign amount that no row has.
+    ("bank_csv/ch_cic.csv", "bank_csv", 2, &[("CHF", 62_978, 7_210)], None),
+    // Signs of the issuer, which the flag turns round.
+    ("bank_csv/gb_card_flag.csv", "bank_csv", 3, &[("GBP", 2_500, 1_234)], None),
+    ("bank_csv/ie_dashes.csv", "bank_csv", 3, &[("EUR", 100_000, 10_249)], None),
     // One row of it is not booked, and one of the dollars' was called off.
     ("bank_csv/it_intesa.csv", "bank_csv", 3, &[("EUR", 100_000, 750)], None),
     ("bank_csv/us_mercury.csv", "bank_csv", 3, &[("USD", 100_000, 10_410)], None),

@@ -443,6 +443,71 @@ fn more_names_of_columns_are_known() {
 }
 
 #[test]
+fn a_dash_is_an_empty_side_and_no_amount() {
+    let rows = |first: &str, second: &str| {
+        format!(
+            "Date,Description,Debit,Credit,Currency\n15/02/2026,a,{first},EUR\n\
+             16/02/2026,b,{second},EUR\n"
+        )
+    };
+    for dash in ["-", " - ", "–", "—"] {
+        let text = rows(&format!("12.50,{dash}"), &format!("{dash},1500.00"));
+        assert_eq!(read(&text, "EUR"), (150_000, 1_250, None), "{dash}");
+    }
+    assert_ne!(look(&rows("-,-", "-,1500.00")).state, State::Ok, "nothing says what moved");
+    assert_ne!(look(&rows("-12.50,--", "-,1500.00")).state, State::Ok, "no dash");
+}
+
+#[test]
+fn a_currency_beside_an_amount_that_rows_have_is_not_taken_for_the_account_s() {
+    let file = |original: &str| {
+        format!(
+            "Buchungsdatum;Beschreibung;Originalbetrag;Währung;Gutschrift;Belastung\n\
+             30.10.2026;a;;CHF;629.78;\n29.10.2026;b;{original};;-72.10\n"
+        )
+    };
+    assert_eq!(read(&file(";CHF"), "CHF"), (62_978, 7_210, None));
+    assert_ne!(look(&file("80.00;EUR")).state, State::Ok);
+    assert_ne!(look(&file("72.10;CHF")).state, State::Ok);
+    assert_ne!(look(&file(";EUR")).state, State::Ok, "two currencies");
+}
+
+#[test]
+fn a_flag_that_says_the_other_way_than_all_signs_tells_a_card_s() {
+    let file = |flags: [&str; 3]| {
+        format!(
+            "Transaction Date,Posting Date,Billing Amount,Merchant,Reference Number,\
+             Debit/Credit Flag,SICMCC Code\n14/10/2026,15/10/2026,-£20.00,a,,{},\n\
+             05/10/2026,07/10/2026,-£5.00,b,1,{},5942\n03/10/2026,04/10/2026,£12.34,c,2,{},5942\n",
+            flags[0], flags[1], flags[2]
+        )
+    };
+    assert_eq!(read(&file(["Credit", "Credit", "Debit"]), "GBP"), (2_500, 1_234, None));
+    assert_eq!(read(&file(["Debit", "Debit", "Credit"]), "GBP"), (1_234, 2_500, None));
+    for flags in [["Credit", "Debit", "Debit"], ["Credit", "Credit", ""]] {
+        assert_ne!(look(&file(flags)).state, State::Ok, "{flags:?}");
+    }
+}
+
+#[test]
+fn a_table_of_what_was_not_booked_below_the_rows_is_none_of_theirs() {
+    let file = |closing: &str, below: &str| {
+        format!(
+            ";;Controvalore in:;EUR;\nData contabile;Data valuta;Descrizione;Accrediti;Addebiti\n\
+             ;;Saldo contabile iniziale in Euro;;111\n13/10/26;13/10/26;a;;-8,12\n\
+             14/10/26;14/10/26;b;12,01;\n;;Saldo contabile finale in Euro;;{closing}\n\
+             ;;;Operazioni non contabilizzate;\n;Data;Descrizione;Accrediti;Addebiti\n{below}"
+        )
+    };
+    assert_eq!(read(&file("114,89", ""), "EUR"), (1_201, 812, Some(true)));
+    assert_ne!(look(&file("115,00", "")).state, State::Ok, "no balance of these rows");
+    // Overdrawn by the first, and less by the last.
+    assert_eq!(read(&file("107,11", ""), "EUR"), (1_201, 812, Some(true)));
+    refused(&file("114,89", ";15/10/26;c;;-20,00\n"), "another begins on line 7");
+    refused(&file("114,89", "15/10/26;15/10/26;c;;-20,00\n"), "another begins on line 7");
+}
+
+#[test]
 fn an_account_is_known_by_names_above_it_and_by_a_title() {
     let account = |above: &str| {
         let text = format!("{above}Date;Text;Amount;Currency\n13/10/2026;a;-5,00;EUR\n");
@@ -487,4 +552,42 @@ fn a_report_of_mollie_cut_in_its_header_is_no_empty_bank_csv() {
     for end in 1..header.len() {
         assert_ne!(look(&header[..end]).state, State::Ok, "{}", &header[..end]);
     }
+}
+
+#[test]
+fn an_apostrophe_of_thousands_that_was_lost_is_none_in_the_way() {
+    let file = |mark: &str, header: &str| {
+        format!(
+            "Data;Data valuta;Numero di ordine;{header};Addebiti (CHF);Accrediti (CHF);\
+             Saldo (CHF)\n\n\
+             11.10.2026;11.10.2026;1;a;;208.85;60{mark}908.02\n\
+             10.10.2026;10.10.2026;2;b;1{mark}710.30;;60{mark}699.17\n"
+        )
+    };
+    let header = "\"Tipo di ordine\nTesto di contabilizzazione\"";
+    for mark in ["'", "’", "\u{fffd}", " ", ""] {
+        assert_eq!(read(&file(mark, header), "CHF"), (20_885, 171_030, Some(true)), "{mark}");
+    }
+    assert_ne!(look(&file("\u{fffd}0", header)).state, State::Ok, "no group of three");
+    let old = "Data,Descrizione movimento,Rif. esterno,Testo contabilizzazione,Data valuta,\
+               Quantità,Saldo,Divisa\n09.12.26,a,4,b,10.12.26,26'500.00,187'308.94,CHF\n\
+               28.11.26,c,3,d,30.11.26,-3.00,160'808.94,CHF\n";
+    assert_eq!(read(old, "CHF"), (2_650_000, 300, Some(true)));
+    // It may be a count of things.
+    assert_ne!(look(&old.replace("187'308.94", "187'308.95")).state, State::Ok);
+    assert_ne!(look(&old.replace("Saldo", "Posizione")).state, State::Ok);
+}
+
+#[test]
+fn a_column_of_amounts_may_be_called_by_its_currency() {
+    let file = |column: &str, amount: &str| {
+        format!(
+            "Rapporto IT XX;;;;\n;;;;\nData;;Descrizione;{column};Caus.\nOperaz.;Valuta;;;\n\
+             13.11.2026;13.11.2026;a;-12.41;198\n14.11.2026;13.11.2026;b;{amount};280\n"
+        )
+    };
+    assert_eq!(read(&file("EUR", "66.98"), "EUR"), (6_698, 1_241, None));
+    assert_eq!(read(&file("USD", "-66.98"), "USD"), (0, 7_939, None));
+    assert_ne!(look(&file("EUR", "x")).state, State::Ok);
+    assert_ne!(look(&file("Quote", "66.98")).state, State::Ok, "in no currency");
 }
