@@ -949,15 +949,15 @@ async fn what_tells_no_day_of_its_booking_is_of_its_statements(engine: Engine) {
     let shop = shop_with_bank(engine).await;
     shop.insert(&[1, 2, 3, 4].map(|id| at_bank(id, "processing"))).await;
     let day = chrono::Utc::now().date_naive() + chrono::Days::new(365);
-    let booked = |id: i64| {
-        let text =
-            camt("camt.053", &format!("S{id}"), &[credit(10_000 + id, &format!("pay_{id}"))]);
+    let booked = |opening: i64, id: i64| {
+        let credits = [credit(10_000 + id, &format!("pay_{id}"))];
+        let text = camt_from(opening, "camt.053", &format!("S{id}"), &credits);
         let today = chrono::Utc::now().date_naive();
         (text, format!("<BookgDt><Dt>{today}</Dt></BookgDt>"))
     };
-    let (text, own) = booked(2);
+    let (text, own) = booked(100_000, 2);
     let by_value = text.replace(&own, &format!("<ValDt><Dt>{day}</Dt></ValDt>"));
-    let (text, own) = booked(3);
+    let (text, own) = booked(110_002, 3);
     let by_closing = in_days(&text.replace(&own, ""), 365);
     let files = [
         ("1.bai2", bai2(&day.format("%y%m%d").to_string(), 10_001, "pay_1"), 3),
