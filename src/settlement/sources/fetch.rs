@@ -348,10 +348,9 @@ impl Look {
     /// What a source that shows no file for tieout holds instead, where that is anything: how many
     /// files no pattern fits, and one of them.
     pub fn fits_none(&self) -> Option<(usize, &str)> {
-        let Picked { ready, waiting, refused, unwanted } = &self.picked;
+        let Picked { ready, waiting, refused, unwanted: (count, first) } = &self.picked;
         let is_none = ready.is_empty() && waiting.is_empty() && refused.is_empty();
-        let first = unwanted.first().filter(|_| is_none)?;
-        Some((unwanted.len(), first))
+        Some((*count, first.as_deref().filter(|_| is_none)?))
     }
 
     /// In words, on one line.

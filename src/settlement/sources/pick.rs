@@ -68,8 +68,8 @@ pub struct Picked {
     pub waiting: Vec<(Seen, &'static str)>,
     /// Never: name and why. Nobody should have to guess why a file is not read.
     pub refused: Vec<(String, &'static str)>,
-    /// Files that no pattern fits.
-    pub unwanted: Vec<String>,
+    /// How many files no pattern fits, and the first of them by name.
+    pub unwanted: (usize, Option<String>),
 }
 
 /// A file that is whole as far as the listing tells.
@@ -97,7 +97,9 @@ pub fn pick(
         let is_other = is_unfinished(&seen.name) || convention.is_marker(&seen.name);
         let why = unsafe_name(&seen.name);
         if !is_wanted && seen.kind == Kind::File && !is_other && why.is_none() {
-            picked.unwanted.push(seen.name.clone());
+            let (count, first) = &mut picked.unwanted;
+            *count = count.saturating_add(1);
+            first.get_or_insert_with(|| seen.name.clone());
         }
         if !is_wanted || seen.kind == Kind::Folder || (is_other && why.is_none()) {
             continue;
