@@ -213,6 +213,7 @@ impl Parse for Camt {
                 return Ok(None);
             }
             match self.xml.advance()? {
+                Node::Open if self.is_of_no_use() => self.xml.skip()?,
                 Node::Open => self.opened(),
                 Node::Close => self.closed(),
                 Node::End => self.finish(),
@@ -237,6 +238,13 @@ fn below(path: &str, at: usize) -> &str {
 impl Camt {
     fn problem(&mut self, problem: Problem) {
         self.items.push_back(problem.into());
+    }
+
+    /// Whether a part of a detail has begun of which nothing is read: who is who, with addresses,
+    /// is most of what banks write. It is kept as it stands, in the line's raw text.
+    fn is_of_no_use(&self) -> bool {
+        let part = self.detail.as_ref().map(|detail| below(self.xml.path(), detail.at));
+        part.is_some_and(|part| matches!(part, "RltdPties" | "RltdAgts" | "Purp" | "LclInstrm"))
     }
 
     fn opened(&mut self) {
@@ -482,6 +490,10 @@ impl Camt {
 
 /// That a leaf of an entry, or of its statement, is a day that cannot be read.
 fn unread_leaf(leaf: &str, xml: &Xml) -> Option<Problem> {
+    // Asked of every leaf, and nearly none is one.
+    if !leaf.ends_with("Dt") && !leaf.ends_with("DtTm") {
+        return None;
+    }
     let (_, last) = leaf.rsplit_once('/')?;
     let is_day = matches!(last, "Dt" | "DtTm" | "FrDt" | "FrDtTm" | "ToDt" | "ToDtTm")
         && ["BookgDt/", "ValDt/", "FrToDt/", "Bal/Dt"].iter().any(|own| leaf.starts_with(own));
@@ -711,18 +723,18 @@ impl Camt {
     /// A detail becomes a line, and the line before it is told.
     fn take_detail(&mut self, detail: Detail) {
         let Some(open) = self.entry.as_mut() else { return };
-        let Some(entry) = open.told.clone() else { return };
+        let Some(entry) = open.told.as_ref() else { return };
         open.in_block = open.in_block.saturating_add(1);
         self.items.extend(detail.again.clone().map(Item::from));
         let charges = detail.charges(entry.currency);
         let number = open.details.count().saturating_add(1);
-        let (line, problem) = detail.line(&entry, number, &charges);
         let is_instructed = detail.is_instructed_only();
+        let (line, problem) = detail.line(entry, number, &charges);
         if let Some(minor) = line.minor {
             let is_known = line.currency == entry.currency && !is_instructed;
             open.blocks.add(is_known.then(|| line.direction.signed(minor)));
         }
-        let before = open.details.take(line, &entry, &charges, is_instructed);
+        let before = open.details.take(line, entry, &charges, is_instructed);
         self.items.extend(before.map(Item::from));
         self.items.extend(problem.map(Item::from));
     }
@@ -901,14 +913,14 @@ impl Detail {
         charges
     }
 
-    fn line(&self, entry: &Entry, number: u64, charges: &Charges) -> (Line, Option<Problem>) {
+    fn line(mut self, entry: &Entry, number: u64, charges: &Charges) -> (Line, Option<Problem>) {
         let mut line = Line {
             number,
             line: self.line,
             byte: self.byte,
             direction: self.direction.unwrap_or(entry.direction),
             booked_on: entry.booked_on,
-            raw: self.raw.clone(),
+            raw: std::mem::take(&mut self.raw),
             ..Line::of(entry)
         };
         let code = Some(self.code.join("/")).filter(|code| !code.is_empty());
@@ -919,7 +931,7 @@ impl Detail {
         for (kind, text) in &self.tags {
             line.tag(*kind, text);
         }
-        line.return_reason.clone_from(&self.return_reason);
+        line.return_reason = self.return_reason.take();
         if self.returned {
             let kinds = [TagKind::EndToEndId, TagKind::InstructionId, TagKind::TransactionId];
             let of = |kind| line.tags.iter().find(|tag| tag.kind == kind);

@@ -49,15 +49,13 @@ pub struct Xml {
     closing: bool,
     text: String,
     currency: String,
-    raw: String,
-    recording: bool,
     beside: Option<Problem>,
 }
 
 impl Xml {
     /// Begins to read.
     pub fn new(text: Decoded) -> Self {
-        let mut reader = Reader::from_reader(Counted { text, lines: Cell::default(), piece: 0 });
+        let mut reader = Reader::from_reader(Counted::new(text));
         let config = reader.config_mut();
         config.expand_empty_elements = true;
         // A bare `&` in a name is wrong and moves no money.
@@ -70,8 +68,6 @@ impl Xml {
             closing: false,
             text: String::new(),
             currency: String::new(),
-            raw: String::new(),
-            recording: false,
             beside: None,
         }
     }
@@ -98,7 +94,11 @@ impl Xml {
 
     /// The text of the element that ended, without the blanks around it.
     pub fn text(&self) -> &str {
-        self.text.trim()
+        // Asked of every element, and there is hardly ever a blank to look for.
+        match self.text.as_bytes() {
+            [b'!'..=b'~', .., b'!'..=b'~'] => &self.text,
+            _other => self.text.trim(),
+        }
     }
 
     /// The `Ccy` of the element that began last.
@@ -118,19 +118,14 @@ impl Xml {
 
     /// Keeps the markup from the element on that has just begun.
     pub fn record(&mut self) {
-        self.raw.clear();
-        self.raw.reserve(RAW_MOST);
-        self.recording = true;
-        self.raw.push('<');
         let name = self.path.get(self.above()..).unwrap_or_default();
-        self.raw.push_str(name.strip_prefix('/').unwrap_or(name));
-        self.raw.push('>');
+        let name = name.strip_prefix('/').unwrap_or(name);
+        self.reader.get_mut().record(name);
     }
 
     /// What was kept.
     pub fn take_raw(&mut self) -> String {
-        self.recording = false;
-        std::mem::take(&mut self.raw)
+        self.reader.get_mut().take_raw()
     }
 
     /// Words outside of every element: another message, of which nothing was read.
@@ -167,6 +162,49 @@ impl Xml {
         node
     }
 
+    /// Passes over the rest of the element that began last, of which nothing is asked: only that
+    /// it is well-formed. The end of it was read then.
+    ///
+    /// # Errors
+    /// As [`Self::advance`].
+    pub fn skip(&mut self) -> Result<(), Problem> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let mut within = 0;
+        let passed = loop {
+            buffer.clear();
+            self.reader.get_mut().piece = 0;
+            match &self.reader.read_event_into(&mut buffer) {
+                Ok(event) => match self.pass(event, &mut within) {
+                    Ok(false) => {}
+                    ended => break ended,
+                },
+                Err(error) => break Err(self.broken(&error.to_string())),
+            }
+        };
+        self.buffer = buffer;
+        self.text.clear();
+        self.closing = true;
+        passed.map(|_ended| ())
+    }
+
+    /// Whether this ended the element that is passed over, of which so many are open within it.
+    fn pass(&mut self, event: &Event, within: &mut usize) -> Result<bool, Problem> {
+        match event {
+            Event::Start(start) => {
+                *within = within.saturating_add(1);
+                self.begin(start, self.ends.len().saturating_add(*within))?;
+                Ok(false)
+            }
+            Event::End(_) => {
+                let is_last = *within == 0;
+                *within = within.saturating_sub(1);
+                Ok(is_last)
+            }
+            Event::Text(_) | Event::CData(_) => Ok(false),
+            other => self.take(other).map(|_node| false),
+        }
+    }
+
     fn broken(&self, found: &str) -> Problem {
         let mut place = self.path.clone();
         if place.is_empty() {
@@ -178,23 +216,16 @@ impl Xml {
     fn take(&mut self, event: &Event) -> Result<Option<Node>, Problem> {
         match event {
             Event::Start(start) => self.open(start).map(Some),
-            Event::End(end) => {
-                if self.recording {
-                    self.keep("</");
-                    self.keep(end.local_name().as_ref());
-                    self.keep(">");
-                }
+            Event::End(_) => {
                 self.closing = true;
                 Ok(Some(Node::Close))
             }
             Event::Text(text) => {
-                self.keep(text);
                 self.push(text);
                 self.beside(text);
                 Ok(None)
             }
             Event::CData(text) => {
-                self.keep(text);
                 self.push(text);
                 Ok(None)
             }
@@ -215,9 +246,7 @@ impl Xml {
     }
 
     fn open(&mut self, start: &BytesStart) -> Result<Node, Problem> {
-        if self.ends.len() >= DEPTH {
-            return Err(self.broken("more elements within one another than any message has"));
-        }
+        self.begin(start, self.ends.len().saturating_add(1))?;
         if !self.path.is_empty() {
             self.path.push('/');
         }
@@ -225,16 +254,16 @@ impl Xml {
         self.path.push_str(name.as_ref());
         self.ends.push(self.path.len());
         self.text.clear();
-        self.currency.clear();
-        if !start.attributes_raw().trim().is_empty() {
-            self.currency_of(start)?;
-        }
-        if self.recording {
-            self.keep("<");
-            self.keep(start);
-            self.keep(">");
-        }
         Ok(Node::Open)
+    }
+
+    /// What holds of every element: it is not too deep, and its attributes can be read.
+    fn begin(&mut self, start: &BytesStart, depth: usize) -> Result<(), Problem> {
+        if depth > DEPTH {
+            return Err(self.broken("more elements within one another than any message has"));
+        }
+        self.currency.clear();
+        if start.attributes_raw().trim().is_empty() { Ok(()) } else { self.currency_of(start) }
     }
 }
 
@@ -249,9 +278,6 @@ impl Xml {
     }
 
     fn reference(&mut self, reference: &BytesRef) -> Result<(), Problem> {
-        self.keep("&");
-        self.keep(reference);
-        self.keep(";");
         match reference.resolve_char_ref() {
             Ok(Some(character)) => {
                 let mut bytes = [0; 4];
@@ -291,19 +317,18 @@ impl Xml {
             self.text.push_str(text);
         }
     }
-
-    fn keep(&mut self, text: &str) {
-        if self.recording && self.raw.len().saturating_add(text.len()) <= RAW_MAX {
-            self.raw.push_str(text);
-        }
-    }
 }
 
-/// Counts lines, and ends a piece that nothing ends.
+/// Counts lines, keeps what is recorded, and ends a piece that nothing ends.
 struct Counted {
     text: Decoded,
     lines: Cell<Passed>,
+    /// Whether the present piece of text may have a carriage return; nearly no file has any.
+    has_cr: bool,
     piece: u64,
+    raw: String,
+    /// Up to where the present piece of text is kept, while it is recorded.
+    kept: Option<usize>,
 }
 
 /// Line ends so far. They are counted when somebody asks, or before the text is gone: markup
@@ -317,13 +342,51 @@ struct Passed {
 }
 
 impl Counted {
+    fn new(text: Decoded) -> Self {
+        let (lines, raw) = (Cell::default(), String::new());
+        Self { text, lines, has_cr: true, piece: 0, raw, kept: None }
+    }
+
+    fn record(&mut self, name: &str) {
+        self.raw.clear();
+        self.raw.reserve(RAW_MOST);
+        self.raw.push('<');
+        self.raw.push_str(name);
+        self.raw.push('>');
+        self.kept = Some(self.text.passed().len());
+    }
+
+    fn take_raw(&mut self) -> String {
+        self.keep();
+        self.kept = None;
+        std::mem::take(&mut self.raw)
+    }
+
+    /// Keeps what was passed since; of all of it at most [`RAW_MAX`], in whole characters.
+    fn keep(&mut self) {
+        let Some(kept) = &mut self.kept else { return };
+        let fresh = self.text.passed().get(*kept..).unwrap_or_default();
+        *kept = kept.saturating_add(fresh.len());
+        let room = RAW_MAX.saturating_sub(self.raw.len());
+        let fits = fresh.get(..room).unwrap_or(fresh);
+        match std::str::from_utf8(fits) {
+            Ok(text) => self.raw.push_str(text),
+            Err(cut) => {
+                let whole = fits.get(..cut.valid_up_to()).unwrap_or_default();
+                self.raw.push_str(&String::from_utf8_lossy(whole));
+            }
+        }
+    }
+
     fn count(&self) -> Passed {
         let mut lines = self.lines.get();
         let passed = self.text.passed();
         let fresh = passed.get(lines.upto..).unwrap_or_default();
         let ends = |byte| memchr::memchr_iter(byte, fresh).count();
         lines.lf = lines.lf.saturating_add(ends(b'\n'));
-        lines.cr = lines.cr.saturating_add(ends(b'\r'));
+        if self.has_cr {
+            lines.cr = lines.cr.saturating_add(ends(b'\r'));
+        }
         lines.upto = passed.len();
         self.lines.set(lines);
         lines
@@ -352,7 +415,11 @@ impl BufRead for Counted {
         if self.text.ready().is_empty() {
             let counted = self.count();
             self.lines.set(Passed { upto: 0, ..counted });
-            return self.text.fill_buf();
+            self.keep();
+            self.kept = self.kept.map(|_| 0);
+            let fresh = self.text.fill_buf()?;
+            self.has_cr = memchr::memchr(b'\r', fresh).is_some();
+            return Ok(fresh);
         }
         Ok(self.text.ready())
     }
