@@ -169,6 +169,9 @@ struct Account {
     /// What could be drawn before and after (040, 045).
     available: [Option<i64>; 2],
     net: i128,
+    /// It says sums of movements, be it of all or of a kind of them: what is not listed may be told
+    /// so.
+    sums: bool,
     listed: Listed,
     own: Own,
     /// The line of the first detail that has a minus although its code says which way it went.
@@ -679,7 +682,8 @@ impl Bai2 {
     /// Whether opening and closing ledger hold. They are informative: details may be a part of the
     /// day's movements. Where they differ by one detail that was turned they are not; nor where, of
     /// a closed day, the account's own sums fail as well, by something else than a part that is
-    /// lacking.
+    /// lacking; nor where it says no sums at all, so that nothing tells a part of the day from what
+    /// is wrong or there twice.
     fn balances_hold(&mut self, line: u64, account: &Account) -> bool {
         let (Some(opening), Some(closing)) = (account.opening, account.closing) else {
             return true;
@@ -693,10 +697,9 @@ impl Bai2 {
             let is_closed =
                 group.is_some_and(|own| own.finality == Finality::Final && !own.flags.test);
             let is_listed = account.moves.iter().any(|(count, _)| *count > 0);
-            let is_wrong = is_closed
-                && is_listed
-                && account.listed.is_contradicted()
-                && !account.listed.lacks(off);
+            let is_part =
+                account.sums && (!account.listed.is_contradicted() || account.listed.lacks(off));
+            let is_wrong = is_closed && is_listed && !is_part;
             let is_error = is_turned || is_wrong;
             self.items.push_back(
                 Control {
@@ -938,6 +941,8 @@ fn summaries(record: &Record, account: &mut Account) -> Vec<Problem> {
 fn summary(account: &mut Account, code: &str, minor: i64, line: u64) {
     account.total = account.total.saturating_add(i128::from(minor));
     account.moved |= minor != 0;
+    // The codes of balances begin with a nought.
+    account.sums |= !code.starts_with('0');
     let Some(currency) = account.currency else { return };
     let balance = Some(Balance { minor, currency, date: None, line });
     let [before, after] = &mut account.available;

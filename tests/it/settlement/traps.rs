@@ -1642,14 +1642,18 @@ fn a_turned_code_of_bai2_is_seen_by_its_balances() {
     let found = look(5_600, &whole);
     assert_eq!(found.state, State::Ok, "{:?}", found.sums.problems);
     assert_eq!(found.sums.statements[0].ties, Some(true));
-    // Balances may be of more than what is listed; where the sums say so, too, and by something
-    // else, nobody knows what moved.
-    for found in [look(5_650, &whole), of(5_650, &[("100", 700), ("400", 100)], &whole)] {
+    // Balances may be of more than what is listed, as the account's own sums of a kind (190) or of
+    // all may say; where those say so, too, and by something else, or where there are none, nobody
+    // knows what moved.
+    for sums in [vec![("100", 700), ("400", 100)], vec![("190", 750)]] {
+        let found = of(5_650, &sums, &whole);
         assert_eq!(found.state, State::Ok, "{:?}", found.sums.problems);
         assert_eq!(found.sums.statements[0].ties, Some(false), "a part of the day's movements");
     }
     let wrong = "03 closing ledger (015): expected 56.50 USD, found 56.00 USD";
     refused(&of(5_650, &[("100", 760), ("400", 100)], &whole), wrong);
+    refused(&look(5_650, &whole), wrong);
+    refused(&look(5_300, &[("195", 400), ("195", 400), ("475", 100)]), "015): expected 53.00 USD");
     let wrong = "03 closing ledger (015): expected 56.00 USD, found";
     let turned = look(5_600, &[("195", 400), ("165", 300), ("375", 100)]);
     refused(&turned, &format!("{wrong} 58.00 USD"));
