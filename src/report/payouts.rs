@@ -87,6 +87,7 @@ pub fn cells(
         (_, _, false) | (_, Some(_), true) => "differs",
         (Some(_), None, true) => "explained",
         (None, None, true) if payout.paid.is_none() => "open",
+        (None, None, true) if payout.is_nil() => "explained",
         (None, None, true) => "unbooked",
     };
     let bank = beside.or(bank);

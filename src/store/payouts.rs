@@ -224,6 +224,11 @@ impl Payout {
         self.declared.or_else(|| Some(self.net()).filter(|_| self.adds_up()))
     }
 
+    /// Whether it comes to nothing, as the PSP says as well: no bank books that.
+    pub fn is_nil(&self) -> bool {
+        self.paid == Some(0) && self.net() == 0
+    }
+
     /// Whether it adds up to what the PSP says that it paid out, where it says so.
     pub fn adds_up(&self) -> bool {
         self.paid.is_none_or(|paid| paid == self.net())

@@ -62,6 +62,7 @@ fn state(payout: &Payout, beside: &[StoredLine]) -> &'static str {
         (false, _, _) => "differs",
         (true, ..) if !beside.is_empty() => "differs",
         (true, true, _) => "explained",
+        (true, false, true) if payout.is_nil() => "explained",
         (true, false, true) => "unbooked",
         (true, false, false) => "open",
     }
@@ -79,6 +80,7 @@ fn rows_beside(payout: &Payout, beside: &[StoredLine]) -> Vec<String> {
     let what = match state(payout, beside) {
         "differs" if payout.adds_up() => "the bank's files have it otherwise",
         "differs" => "it does not add up to what was paid out",
+        "explained" if payout.booked == 0 => "the bank has nothing to book",
         "explained" => "the bank booked it",
         "unbooked" => "no bank's file has it yet",
         _open => "the file does not say that it was paid out",

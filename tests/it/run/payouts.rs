@@ -27,6 +27,7 @@ on_both_databases!(
     another_payment_than_the_one_that_a_paid_row_stores_is_told,
     a_refund_is_its_own_rows,
     one_payout_that_two_reports_tell_is_explained_once,
+    a_payout_of_nothing_waits_for_no_booking,
     a_payout_stands_once_with_what_counts,
     a_payout_of_checkouts_is_explained_by_either_report,
     a_breakdown_of_several_payouts_explains_each,
@@ -604,6 +605,23 @@ async fn a_refund_is_its_own_rows(engine: Engine) {
         assert!(lines[1].ends_with(" refunds 7"), "{paid} {sent}: {lines:?}");
         shop.check(false).await;
     }
+}
+
+/// What came and what went back are one: there is nothing that a bank could book.
+async fn a_payout_of_nothing_waits_for_no_booking(engine: Engine) {
+    let shop = shop_with_cards_and_bank(engine).await;
+    let text = stripe(&[
+        ("charge", "ch_1", "30.00", "0.00", "30.00", "po_2"),
+        ("refund", "re_1", "-30.00", "0.00", "-30.00", "po_2"),
+        ("payout", "po_2", "0.00", "0.00", "0.00", "po_2"),
+    ]);
+    bring_cards(&shop, "one.csv", &text).await;
+    let ran = shop.run().await;
+    let told = "po_2 EUR 2 30.00 0.00 -30.00 0.00 0.00 0.00 0.00 0.00 - - explained";
+    assert_eq!(payouts(&dir(&shop, &ran)), [told]);
+    let shown = shop.tieout(&["files", "show", "1"]).await.ended(0).stdout;
+    assert!(shown.contains("payout po_2: 0.00 EUR of 2 lines; the bank has nothing"), "{shown}");
+    shop.check(false).await;
 }
 
 /// The same payout in a Stripe balance history: kind, source, cents, each with its transaction.
