@@ -750,7 +750,9 @@ pub(in crate::store) fn by_text(dialect: &Dialect) -> String {
 }
 
 /// Marks, of a payment of PayPal's that says of itself that it was reversed and of the row by which
-/// it was, the one that came later as told before: it is one movement. In one file the row counts.
+/// it was, the one that came later as told before: it is one movement. In one file the payment
+/// counts, which says both that it came and that it went back: the row alone would leave a shop
+/// short of what it never had.
 /// But where one of the two has no tag, and no row has it meanwhile, the one with the tag counts:
 /// by the other nobody finds the row that stores no id.
 pub(in crate::store) fn reversed(dialect: &Dialect) -> String {
@@ -780,7 +782,7 @@ pub(in crate::store) fn reversed(dialect: &Dialect) -> String {
          and l.direction = m.direction and l.currency = m.currency \
          and l.amount_minor = m.amount_minor \
          and coalesce(l.fee_minor, 0) = -coalesce(m.fee_minor, 0) \
-         and ({own_says} and {other_did} or {own_did} and {other_says} and l.file_id <> $1) \
+         and ({own_says} and {other_did} and l.file_id <> $1 or {own_did} and {other_says}) \
          group by m.file_id, m.position having count(*) = 1), \
          pick as (select p.file_id, p.position, p.of_file as by_file, \
          p.of_position as by_position from pair p where p.is_named = 0 \
