@@ -189,10 +189,16 @@ const PART: &str = "(s.finality = 'notice' and x.kind in ('movement', 'return'))
 /// What a bank took of a batch, as a line of its notice beside the parts.
 const CHARGE: &str = "(s.finality = 'notice' and x.kind = 'fee')";
 
-/// A line of a notice that may be a part: free, or of a booking that a correction took out.
-fn usable() -> String {
+/// So many days may lie between a booking and what a notice lists of it: a reference may be used
+/// again, and money that was booked long before is no new payment's.
+const APART: u8 = 10;
+
+/// A line of a notice that may be a part: of about the booking's day, and free, or of a booking
+/// that a correction took out. `days`: how many lie between two days.
+fn usable(days: impl Fn(&str, &str) -> String) -> String {
+    let apart = days("x.booked_on", &of_booking("booked_on"));
     format!(
-        "(x.itemised and x.status in ('booked', 'info') and x.amount_minor is not null \
+        "(coalesce({apart} <= {APART}, 1 = 1) and x.itemised and x.status in ('booked', 'info') and x.amount_minor is not null \
          and x.currency = {} and (x.kind = 'return' \
          or (x.state = 'excluded' and not x.decides and x.reason is null)) \
          and (x.of_file is null or exists (select 1 from tieout_lines o \
@@ -213,7 +219,11 @@ fn fellow() -> String {
 }
 
 /// The numbers of [`BatchParts`]; `sum` makes a sum of what it is given.
-pub(in crate::store) fn parts_sql(by: BatchBy, sum: impl Fn(&str) -> String) -> String {
+pub(in crate::store) fn parts_sql(
+    by: BatchBy,
+    sum: impl Fn(&str) -> String,
+    days: impl Fn(&str, &str) -> String,
+) -> String {
     let minor = sum(&format!(
         "case when not {PART} then 0 when x.direction = 'credit' then coalesce(x.amount_minor, 0) \
          else -coalesce(x.amount_minor, 0) end"
@@ -235,7 +245,7 @@ pub(in crate::store) fn parts_sql(by: BatchBy, sum: impl Fn(&str) -> String) -> 
          count(case when {fellow} then 1 end), {of_fellows}, {charged} \
          from tieout_lines x cross join tieout_statements s \
          where {} and s.file_id = x.file_id and s.number = x.statement and {}",
-        usable(),
+        usable(days),
         alike(by),
         same_account(),
     )
@@ -255,14 +265,14 @@ pub(in crate::store) fn fellows_sql(by: BatchBy) -> String {
 }
 
 /// The parts count: the places $1 and $2 are the booking's.
-pub(in crate::store) fn count_sql(by: BatchBy) -> String {
+pub(in crate::store) fn count_sql(by: BatchBy, days: impl Fn(&str, &str) -> String) -> String {
     format!(
         "update tieout_lines as x set decides = (1 = 1), of_file = $1, of_position = $2, \
          state = case x.state when 'excluded' then 'open' else x.state end \
          where {} and {} and exists (select 1 from tieout_statements s where \
          s.file_id = x.file_id and s.number = x.statement and {PART} and {})",
         alike(by),
-        usable(),
+        usable(days),
         same_account(),
     )
 }

@@ -16,6 +16,11 @@ use crate::store::postgres::transactions::begin;
 const READING: &str = "reading batch bookings";
 const EXPLAINING: &str = "noting what a batch booking is made of";
 
+/// How many days lie between two.
+fn days(one: &str, other: &str) -> String {
+    format!("abs({one} - {other})")
+}
+
 pub(super) async fn open(
     pool: &PgPool,
     account: &str,
@@ -33,7 +38,8 @@ pub(super) async fn parts(
     by: BatchBy,
 ) -> Result<BatchParts, StoreError> {
     let mut connection = pool.acquire().await.map_err(failed(READING))?;
-    let mut sql = Sql::new(parts_sql(by, |what| format!("coalesce(sum({what}), 0)::text")));
+    let sum = |what: &str| format!("coalesce(sum({what}), 0)::text");
+    let mut sql = Sql::new(parts_sql(by, sum, days));
     sql.bind(booking.file);
     sql.bind(booking.position);
     let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;
@@ -67,7 +73,7 @@ pub(super) async fn explain(
         true => booked(run_id, batch, now).run(&mut tx).await.map_err(failed(EXPLAINING))?,
         false => 0,
     };
-    let mut parts = Sql::new(count_sql(batch.by));
+    let mut parts = Sql::new(count_sql(batch.by, days));
     parts.bind(batch.booking.file);
     parts.bind(batch.booking.position);
     let is_taken = taken == 1 && take_fellows(&mut tx, run_id, batch, now).await?;

@@ -31,7 +31,7 @@ pub(super) async fn parts(
     booking: LinePlace,
     by: BatchBy,
 ) -> Result<BatchParts, StoreError> {
-    let sql = parts_sql(by, |what| format!("coalesce(sum({what}), 0)"));
+    let sql = parts_sql(by, |what| format!("coalesce(sum({what}), 0)"), days);
     let query = rendered(&sql).bind(booking.file).bind(booking.position);
     let rows = fetch(connection, READING, query).await?;
     let Some(row) = rows.first() else { return Ok(BatchParts::default()) };
@@ -45,6 +45,11 @@ pub(super) async fn parts(
         fellow_minor: cells.int(5).map(i128::from)?,
         charged: cells.int(6).map(i128::from)?,
     })
+}
+
+/// How many days lie between two.
+fn days(one: &str, other: &str) -> String {
+    format!("abs(julianday({one}) - julianday({other}))")
 }
 
 /// Within the caller's transaction, which is to be rolled back where this says false.
@@ -85,7 +90,7 @@ pub(super) async fn explain(
             return Ok(false);
         }
     }
-    let sql = count_sql(batch.by);
+    let sql = count_sql(batch.by, days);
     let parts = rendered(&sql).bind(batch.booking.file).bind(batch.booking.position);
     let counted = execute(connection, EXPLAINING, parts).await?;
     Ok(counted > 0 && i64::try_from(counted).ok() == Some(batch.lines))

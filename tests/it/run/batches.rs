@@ -9,6 +9,7 @@ use crate::run::shop::{Engine, Shop, on_both_databases};
 
 on_both_databases!(
     a_batch_is_explained_by_its_notice_and_settles_its_rows,
+    a_notice_of_another_month_explains_nothing,
     what_is_not_all_of_the_batch_explains_nothing,
     two_bookings_of_one_reference_are_for_a_person,
     one_notice_explains_each_booking_that_it_lists,
@@ -106,6 +107,23 @@ async fn bookings(shop: &Shop) -> Vec<String> {
          order by l.file_id, l.position",
     )
     .await
+}
+
+/// A bank may use a reference again: what it booked long before is no payment of a new notice.
+async fn a_notice_of_another_month_explains_nothing(engine: Engine) {
+    let today = chrono::Utc::now().date_naive();
+    for (days, verdict) in [(10, "succeeded settled"), (11, "wait psp_pending")] {
+        let shop = shop_with_bank(engine).await;
+        shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
+        let booked = statement("S1", &[batch("B1", 20_003, 2)], 20_003);
+        let before = (today - chrono::Days::new(days)).to_string();
+        bring(&shop, "stmt.xml", &booked.replace(&today.to_string(), &before), 0).await;
+        let listed = notice("N1", "B1", &[(10_001, "pay_1"), (10_002, "pay_2")]);
+        bring(&shop, "notice.xml", &listed, 0).await;
+        let ran = shop.run().await;
+        assert_eq!(ran.verdict(1), verdict, "{days} days");
+        shop.check(false).await;
+    }
 }
 
 async fn a_batch_is_explained_by_its_notice_and_settles_its_rows(engine: Engine) {
