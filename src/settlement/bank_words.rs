@@ -4134,7 +4134,14 @@ pub fn status_of(names: &[String], at: usize, value: &str) -> Option<EntryStatus
 pub const TAGS: &[(TagKind, &[&str])] = &[
     (
         TagKind::EndToEndId,
-        &["kundenreferenz end to end", "end to end id", "endtoendid", "end to end reference"],
+        &[
+            "kundenreferenz end to end",
+            "end to end id",
+            "endtoendid",
+            "end to end reference",
+            "end to end referenz",
+            "ende zu ende referenz",
+        ],
     ),
     (TagKind::Mandate, &["mandatsreferenz", "machtigingskenmerk", "mandate reference"]),
     (

@@ -198,7 +198,8 @@ const APART: u8 = 10;
 fn usable(days: impl Fn(&str, &str) -> String) -> String {
     let apart = days("x.booked_on", &of_booking("booked_on"));
     format!(
-        "(coalesce({apart} <= {APART}, 1 = 1) and x.itemised and x.status in ('booked', 'info') and x.amount_minor is not null \
+        "(coalesce({apart} <= {APART}, 1 = 1) and x.itemised \
+         and x.status in ('booked', 'info') and x.amount_minor is not null \
          and x.currency = {} and (x.kind = 'return' \
          or (x.state = 'excluded' and not x.decides and x.reason is null)) \
          and (x.of_file is null or exists (select 1 from tieout_lines o \

@@ -28,6 +28,9 @@ use crate::store::release::{DECIDES, SAME};
 /// Banks' formats whose bookings carry an id of the bank's.
 const BANKS: [&str; 3] = ["camt.053", "mt940", "bai2"];
 
+/// Files of rows whose bookings carry none: of a bank's the balances may show what else tells them.
+const ROWS: [&str; 2] = ["bank_csv", "table"];
+
 /// PSPs' reports whose rows carry an id of the PSP's.
 const PSPS: [&str; 14] = [
     "stripe",
@@ -109,8 +112,10 @@ pub(in crate::store) enum Way {
     /// By their whole text, within reports of one kind.
     Text,
     /// By the PSP's ids where the configuration names them, else by their whole text where they
-    /// list attempts.
+    /// list attempts, or by the balances of their statement.
     Described,
+    /// By the balances of their statement alone.
+    Rows,
 }
 
 /// By what bookings of this format are known again; none: they carry no id.
@@ -120,6 +125,7 @@ pub(in crate::store) fn way(format: &str) -> Option<Way> {
         psp if PSPS.contains(&psp) => Some(Way::Psp),
         text if TEXTS.contains(&text) => Some(Way::Text),
         "table" => Some(Way::Described),
+        "bank_csv" => Some(Way::Rows),
         _without => None,
     }
 }
@@ -357,14 +363,15 @@ fn overlap(own: &Side, other: &Side) -> bool {
 /// Which statements of others overlap the file's own.
 pub(in crate::store) fn sides(mine: &[Side], others: &[Side]) -> Sides {
     let mut by_end: HashMap<String, Vec<(Account, &Side)>> = HashMap::new();
-    for other in others {
+    for other in others.iter().filter(|other| BANKS.contains(&other.format.as_str())) {
         let account = Account::of(other);
         by_end.entry(account.end().to_owned()).or_default().push((account, other));
     }
     let mut groups: HashMap<&str, i64> = HashMap::new();
     let mut ours = Vec::with_capacity(mine.len());
     let (mut theirs, mut cut) = (BTreeSet::new(), BTreeSet::new());
-    for own in mine {
+    let is_bank = |side: &Side| BANKS.contains(&side.format.as_str());
+    for own in mine.iter().filter(|own| is_bank(own)) {
         let next = i64::try_from(groups.len()).unwrap_or(i64::MAX);
         let group = *groups.entry(own.bank_account.as_str()).or_insert(next);
         ours.push((own.number, group));
@@ -392,6 +399,12 @@ pub(in crate::store) const OURS: &str = "select s.file_id, s.number, s.bank_acco
      left join (select l.statement, min(l.booked_on) as begun, max(l.booked_on) as done \
      from tieout_lines l where l.file_id = $1 group by l.statement) d on d.statement = s.number \
      where s.file_id = $1 and s.state <> 'held' and s.finality = 'final' order by s.number";
+
+/// The formats of banks' statements, files of rows among them, as a list of SQL.
+pub(in crate::store) fn statements() -> String {
+    let all = BANKS.iter().chain(&ROWS).map(|word| format!("'{word}'"));
+    all.collect::<Vec<_>>().join(", ")
+}
 
 /// The banks' formats, as a list of SQL.
 pub(in crate::store) fn banks() -> String {

@@ -10,9 +10,9 @@ use crate::store::postgres::errors::failed;
 use crate::store::postgres::files::DOING;
 use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::told::{
-    Dialect, OURS, Overlap, Side, Way, banks, by_bank, by_psp, by_text, elsewhere, found_again,
-    lost_files, may_overlap, otherwise, otherwise_problem, overlaps, reversed, sides, undone,
-    undone_problem, way,
+    Dialect, OURS, Overlap, Side, Way, by_bank, by_psp, by_text, elsewhere, found_again,
+    lost_files, may_overlap, otherwise, otherwise_problem, overlaps, reversed, sides, statements,
+    undone, undone_problem, way,
 };
 
 // `offset 0` keeps each look-up one of its own, by the index.
@@ -64,12 +64,13 @@ pub(super) async fn mark(connection: &mut PgConnection, file: i64) -> Result<u64
         .await
         .map_err(failed(DOING))?;
     match way {
-        Way::Bank => mark_bank(connection, file, &account).await,
+        Way::Bank | Way::Rows => mark_bank(connection, file, &account).await,
         Way::Psp => mark_psp(connection, file, &format).await,
         Way::Text => mark_text(connection, file).await,
         Way::Described => {
             let told = mark_psp(connection, file, &format).await?;
-            Ok(told.saturating_add(mark_text(connection, file).await?))
+            let told = told.saturating_add(mark_text(connection, file).await?);
+            Ok(told.saturating_add(mark_bank(connection, file, &account).await?))
         }
     }
 }
@@ -117,7 +118,7 @@ async fn mark_bank(
          from tieout_files x where x.id = $1)) \
          and ($3::date is null or o.to_on is null or o.to_on >= $3) \
          and ($4::date is null or o.from_on is null or o.from_on <= $4) and f.format in ({})",
-        banks()
+        statements()
     ));
     sql.bind(file);
     sql.bind(account.to_owned());

@@ -10,9 +10,9 @@ use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::files::DOING;
 use crate::store::sqlite::sql::{execute, fetch, json_set, rendered};
 use crate::store::told::{
-    Dialect, OURS, Overlap, Side, Way, banks, by_bank, by_psp, by_text, elsewhere, found_again,
-    lost_files, may_overlap, otherwise, otherwise_problem, overlaps, reversed, sides, undone,
-    undone_problem, way,
+    Dialect, OURS, Overlap, Side, Way, by_bank, by_psp, by_text, elsewhere, found_again,
+    lost_files, may_overlap, otherwise, otherwise_problem, overlaps, reversed, sides, statements,
+    undone, undone_problem, way,
 };
 
 const DIALECT: Dialect = Dialect {
@@ -53,12 +53,13 @@ pub(super) async fn mark(connection: &mut SqliteConnection, file: i64) -> Result
     let cells = Cells::new(row, DOING);
     let (format, account) = (cells.text(0)?, cells.text(1)?);
     match way(&format) {
-        Some(Way::Bank) => mark_bank(connection, file, &account).await,
+        Some(Way::Bank | Way::Rows) => mark_bank(connection, file, &account).await,
         Some(Way::Psp) => mark_psp(connection, file, &format).await,
         Some(Way::Text) => mark_text(connection, file).await,
         Some(Way::Described) => {
             let told = mark_psp(connection, file, &format).await?;
-            Ok(told.saturating_add(mark_text(connection, file).await?))
+            let told = told.saturating_add(mark_text(connection, file).await?);
+            Ok(told.saturating_add(mark_bank(connection, file, &account).await?))
         }
         None => Ok(0),
     }
@@ -101,7 +102,7 @@ async fn mark_bank(
          '-92 days') from tieout_files x where x.id = ?1)) \
          and (?3 is null or o.to_on is null or o.to_on >= ?3) \
          and (?4 is null or o.from_on is null or o.from_on <= ?4) and f.format in ({})",
-        banks()
+        statements()
     );
     let query = rendered(&sql).bind(file).bind(account.to_owned());
     let query = query.bind(from.map(date_text)).bind(to.map(date_text));

@@ -10,6 +10,8 @@ on_both_databases!(
     a_statement_in_two_formats_counts_once,
     of_two_formats_the_line_that_names_the_row_counts,
     statements_that_differ_in_a_balance_count_each,
+    sums_of_the_other_format_count_once,
+    a_banks_csv_with_its_balances_beside_the_statement_counts_once,
 );
 
 /// The day's MT940 of the same account: cents, + being money that came in, and a tag or none.
@@ -111,4 +113,100 @@ async fn statements_that_differ_in_a_balance_count_each(engine: Engine) {
     assert_eq!(ran.verdict(1), "review duplicate_capture");
     assert_eq!(ran.verdict(2), "succeeded settled");
     shop.check(false).await;
+}
+
+/// One of the two books several payments as a sum, under no reference, and less a charge.
+async fn sums_of_the_other_format_count_once(engine: Engine) {
+    let parts = [(10_001, "pay_1"), (10_002, "pay_2"), (-190, ""), (500, "")];
+    for (sums, count) in [(vec![(20_003, ""), (-190, ""), (500, "")], 1), (vec![(20_313, "")], 1)] {
+        for parts_first in [true, false] {
+            let shop = shop_with_bank(engine).await;
+            shop.insert(&[1, 2].map(|id| at_bank(id, "processing"))).await;
+            let booked = |(cents, tag): &(i64, &str)| match *cents < 0 {
+                true => debit(-cents, tag),
+                false => credit(*cents, tag),
+            };
+            let bookings: Vec<_> = parts.iter().map(booked).collect();
+            let mut files =
+                [("day.xml", camt("camt.053", "D1", &bookings)), ("day.sta", mt940(&sums))];
+            if !parts_first {
+                files.reverse();
+            }
+            for (name, text) in &files {
+                bring(&shop, name, text, 0).await;
+            }
+            let ran = shop.run().await;
+            for id in [1, 2] {
+                assert_eq!(ran.verdict(id), "succeeded settled", "{sums:?} {parts_first}");
+            }
+            let own = if parts_first { 2 } else { 1 };
+            let told = format!(
+                "select cast(count(*) as text) from tieout_lines where file_id = {own} \
+                 and reason = 'told_before' and amount_minor > 1000"
+            );
+            assert_eq!(shop.texts(&told).await, [count.to_string()], "{sums:?} {parts_first}");
+            let counting = "select cast(sum(case direction when 'debit' then -amount_minor \
+                            else amount_minor end) as text) from tieout_lines \
+                            where coalesce(reason, '') <> 'told_before'";
+            assert_eq!(shop.texts(counting).await, ["20313"], "{sums:?} {parts_first}");
+            shop.check(false).await;
+        }
+    }
+}
+
+/// The bank's own export of the day, with the balance behind each row or without.
+fn export(bookings: &[(i64, &str)], with_balance: bool) -> String {
+    let day = chrono::Utc::now().format("%d.%m.%Y");
+    let euros = |cents: i64| {
+        let (sign, all) = (if cents < 0 { "-" } else { "" }, cents.abs());
+        format!("{sign}{},{:02}", all / 100, all % 100)
+    };
+    let more = if with_balance { ";Saldo nach Buchung" } else { "" };
+    let mut text = format!(
+        "Buchungstag;Valuta;Buchungstext;Verwendungszweck;End-to-End-Referenz;\
+         Name Zahlungsbeteiligter;Betrag;Waehrung;IBAN Auftragskonto{more}\n"
+    );
+    let mut balance = 100_000;
+    for (cents, tag) in bookings {
+        balance += cents;
+        let own = "DE02120300000000202051";
+        let more = if with_balance { format!(";{}", euros(balance)) } else { String::new() };
+        writeln!(
+            text,
+            "{day};{day};Gutschrift;{tag} x;{tag};Kunde;{};EUR;{own}{more}",
+            euros(*cents)
+        )
+        .unwrap();
+    }
+    text
+}
+
+/// Without its balances nothing shows that it is the same day's: both count, and a person is told.
+async fn a_banks_csv_with_its_balances_beside_the_statement_counts_once(engine: Engine) {
+    let moved = [(10_001, "pay_1"), (10_002, "pay_2"), (-190, "")];
+    let bookings = [credit(10_001, "pay_1"), credit(10_002, "pay_2"), debit(190, "")];
+    for (csv_first, with_balance) in [(true, true), (false, true), (false, false)] {
+        let shop = shop_with_bank(engine).await;
+        shop.insert(&[1, 2].map(|id| at_bank(id, "processing"))).await;
+        let csv = export(&moved, with_balance);
+        let mut files = [("day.xml", camt("camt.053", "D1", &bookings)), ("day.csv", csv)];
+        if csv_first {
+            files.reverse();
+        }
+        for (name, text) in &files {
+            bring(&shop, name, text, 0).await;
+        }
+        let ran = shop.run().await;
+        let wanted = match with_balance {
+            true => "succeeded settled",
+            false => "review duplicate_capture",
+        };
+        let told = "select cast(count(*) as text) from tieout_lines where reason = 'told_before'";
+        let count = if with_balance { "3" } else { "0" };
+        assert_eq!(shop.texts(told).await, [count], "{csv_first} {with_balance}");
+        for id in [1, 2] {
+            assert_eq!(ran.verdict(id), wanted, "{csv_first} {with_balance}");
+        }
+        shop.check(false).await;
+    }
 }
