@@ -705,8 +705,9 @@ fn denied_money(group: &[Sighting<'_>]) -> Option<String> {
 fn still_told<'a>(group: &[Sighting<'a>]) -> Vec<Sighting<'a>> {
     let by_api = group.iter().any(|s| s.route != Route::File && s.object.has_captured());
     let is_taken_out = |s: &Sighting<'_>| {
-        let why = Some(Reason::StatementCorrected.as_str());
-        s.route == Route::File && s.object.returned.as_deref() == why
+        let why = Reason::StatementCorrected.as_str();
+        let returned = s.object.returned.as_deref();
+        s.route == Route::File && returned.is_some_and(|said| said.starts_with(why))
     };
     group.iter().filter(|s| !(by_api && is_taken_out(s))).copied().collect()
 }

@@ -10,6 +10,7 @@ use crate::decide::settled::{
 };
 use crate::model::evidence::{Answer, CompleteSearch, Evidence, PspObject, Route};
 use crate::model::money::Money;
+use crate::model::reason::Reason;
 use crate::model::settlement::{Direction, LineKind, SettledLine, Tag, TagKind};
 use crate::model::time::Instant;
 use crate::model::transaction::{Kind, RowKey, Transaction};
@@ -25,6 +26,7 @@ use crate::store::driver::Driver;
 use crate::store::files::{FileDriver, LinePlace, OpenLine, StoredLine};
 use crate::store::records::Tagged;
 use crate::store::source_table::SourceTable;
+use crate::store::still_told::is_banks;
 
 /// What was found of one row.
 #[derive(Debug, Clone, Default)]
@@ -167,6 +169,9 @@ impl ByFiles<'_> {
         let said: Vec<SettledLine> = own.iter().map(say).collect();
         let mut objects = objects(&said, row.kind, row.tag.usable());
         let payments = follow_original(row, (&own, &said), &mut objects);
+        if let Some(doubted) = shelf.doubted_of(row, (&own, &said)) {
+            objects = doubted;
+        }
         if objects.iter().all(|object| object.captured.is_none()) {
             objects.extend(shelf.taken_out_of(row));
         }
@@ -269,6 +274,8 @@ pub struct Shelf {
     came_back: CameBack,
     /// By table and key: lines that rows succeeded by and that a correction took out.
     taken_out: HashMap<(String, String), Vec<StoredLine>>,
+    /// Lines that tell what a correction of another statement took out, each with that.
+    doubted: HashMap<LinePlace, LinePlace>,
     /// Tags of other rows, in lines that a row is known to by its reference alone, or by a tag
     /// behind them.
     anothers: HashMap<(LinePlace, RowKey), String>,
@@ -317,7 +324,12 @@ impl Shelf {
         let mut lines = lines;
         let beside = CameBack::about(db, account, rows, (&mut lines, &texts));
         let came_back = Box::pin(beside).await?;
-        Ok(Self { references, came_back, ..Self::of(lines, taken_out) })
+        let told = lines.iter().filter(|line| line.decides && is_banks(&line.format));
+        let told: Vec<LinePlace> = told.map(|line| line.place).collect();
+        let doubted = db.doubted(&told).await;
+        let doubted = doubted.doing("looking for what a correction took out elsewhere")?;
+        let doubted = doubted.into_iter().collect();
+        Ok(Self { references, came_back, doubted, ..Self::of(lines, taken_out) })
     }
 
     fn of(lines: Vec<StoredLine>, taken_out: HashMap<(String, String), Vec<StoredLine>>) -> Self {
@@ -329,13 +341,14 @@ impl Shelf {
             }
         }
         let (moved, stored, shared) = (HashSet::new(), HashSet::new(), HashSet::new());
-        let came_back = CameBack::default();
+        let (came_back, doubted) = (CameBack::default(), HashMap::new());
         let (refunded, elsewhere) = (HashSet::new(), HashSet::new());
         Self {
             lines,
             by_text,
             came_back,
             taken_out,
+            doubted,
             anothers,
             moved,
             refunded,
@@ -680,6 +693,41 @@ impl Shelf {
         };
         let lines: Vec<SettledLine> = own.into_iter().flatten().map(say).collect();
         taken_out(&lines, row.kind, row.tag.usable())
+    }
+
+    /// Of a row that nothing pays but bookings which a correction of another statement took out:
+    /// what they tell is not said any more by all who told it, so that a person looks.
+    fn doubted_of(
+        &self,
+        row: &Transaction,
+        (own, said): (&[&StoredLine], &[SettledLine]),
+    ) -> Option<Vec<PspObject>> {
+        let pays =
+            |(line, its): &(&StoredLine, &SettledLine)| moves(its.kind, line.direction, row.kind);
+        let told = own.iter().copied().zip(said);
+        let (doubted, sure): (Vec<_>, Vec<_>) =
+            told.partition(|both| self.doubted.contains_key(&both.0.place) && pays(both));
+        if doubted.is_empty() {
+            return None;
+        }
+        let sure: Vec<SettledLine> = sure.into_iter().map(|(_, its)| its.clone()).collect();
+        let mut objects = objects(&sure, row.kind, row.tag.usable());
+        if objects.iter().any(|object| object.captured.is_some()) {
+            return None;
+        }
+        for (line, its) in doubted {
+            let gone = self.doubted.get(&line.place).map(ToString::to_string);
+            let why = format!(
+                "{}: a correction took {} out, which {} tells still",
+                Reason::StatementCorrected.as_str(),
+                gone.unwrap_or_default(),
+                line.place
+            );
+            let found = taken_out(std::slice::from_ref(its), row.kind, row.tag.usable());
+            let said = |object| PspObject { returned: Some(why.clone()), ..object };
+            objects.extend(found.into_iter().map(said));
+        }
+        Some(objects)
     }
 
     /// A row that succeeded by a line stores that line's place. Where a correction took the line

@@ -325,6 +325,7 @@ async fn look_again(
     if scene.accounts.get(account).is_some_and(|open| open.paused.is_some()) {
         return Ok(());
     }
+    look_at_told(scene, account, books, all, tell).await?;
     let mut after = None;
     loop {
         let gone = scene.db.taken_out(account, after, GONE_AT_ONCE).await;
@@ -366,6 +367,40 @@ async fn look_again(
             noted.doing("noting which rows are looked at again")?;
         }
     }
+}
+
+/// The same of rows whose line tells what a correction took out of another file: it has them still,
+/// and is no proof any more.
+async fn look_at_told(
+    scene: &Scene<'_>,
+    account: &str,
+    books: &mut Books,
+    all: &mut Again,
+    tell: Tell<'_>,
+) -> Result<(), RunError> {
+    let now = scene.clock.now();
+    let told = scene.db.told_of_rows(account, earlier(now, LISTED_WITHIN)).await;
+    let told = told.doing("looking for rows whose line was taken out elsewhere")?;
+    let rows = by_table(scene, told.iter().map(|(_, row)| row.clone()));
+    for (index, ids) in &rows {
+        let Some(table) = scene.tables.get(*index) else { continue };
+        let ids: Vec<String> = ids.iter().cloned().collect();
+        let count = u64::try_from(ids.len()).unwrap_or(u64::MAX);
+        books.lines.contradicted = books.lines.contradicted.saturating_add(count);
+        if scene.options.dry_run {
+            all.entry(*index).or_default().extend(ids);
+            continue;
+        }
+        let enrolled = scene.db.enrol(table, &contradicted(ids), now).await;
+        enrolled.doing("taking rows whose line was taken out into the work list")?;
+    }
+    people::look_at_cases_of(scene, books, &rows, Reason::ALL, tell).await?;
+    if !scene.options.dry_run && !told.is_empty() {
+        let places: Vec<LinePlace> = told.iter().map(|(place, _)| *place).collect();
+        let noted = scene.db.note_looked_again(scene.run_id, &places).await;
+        noted.doing("noting which rows are looked at again")?;
+    }
+    Ok(())
 }
 
 /// The rows of these lines that succeeded, as tieout's own record says: be it by a line that had a

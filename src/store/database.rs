@@ -299,6 +299,8 @@ delegate! { FileDriver:
     taken_out(account: &str, after: Option<LinePlace>, limit: i64) -> Vec<StoredLine>;
     taken_alone(account: &str, after: Option<LinePlace>, limit: i64) -> Vec<StoredLine>;
     taken_out_of(table: &str, keys: &[String]) -> Vec<StoredLine>;
+    told_of_rows(account: &str, since: Instant) -> Vec<(LinePlace, (String, String))>;
+    doubted(places: &[LinePlace]) -> Vec<(LinePlace, LinePlace)>;
     note_looked_again(run_id: &str, places: &[LinePlace]) -> ();
     exclude_lines(places: &[LinePlace]) -> ();
     asleep(table: &str, rows: &[(String, LinePlace)], now: Instant) -> Vec<String>;

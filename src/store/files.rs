@@ -201,6 +201,21 @@ pub trait FileDriver {
         keys: &[String],
     ) -> Result<Vec<StoredLine>, StoreError>;
 
+    /// Lines of an account that a correction took out which was let count since then, and that a
+    /// row's line of another file tells, too, each with that row, unless it was looked at again.
+    async fn told_of_rows(
+        &self,
+        account: &str,
+        since: Instant,
+    ) -> Result<Vec<(LinePlace, (String, String))>, StoreError>;
+
+    /// Of these lines, those of a bank's statement that tell what a correction of another one took
+    /// out, each with the place of that.
+    async fn doubted(
+        &self,
+        places: &[LinePlace],
+    ) -> Result<Vec<(LinePlace, LinePlace)>, StoreError>;
+
     /// Notes that the rows of lines that were taken out are looked at again; not of those that
     /// somebody has in work, who may not know it yet.
     async fn note_looked_again(&self, run_id: &str, places: &[LinePlace])

@@ -28,6 +28,7 @@ mod alike;
 mod pages;
 pub mod release;
 mod told;
+pub mod still_told;
 pub mod outbox;
 pub mod compare;
 pub mod payouts;

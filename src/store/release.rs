@@ -10,6 +10,7 @@
 
 use crate::model::time::Instant;
 use crate::store::files::{Held, StoredLine};
+use crate::store::still_told::Still;
 
 /// A person's word.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,6 +105,8 @@ pub struct Difference {
     pub added: Vec<StoredLine>,
     /// Lines that it has not, of earlier issues.
     pub removed: Vec<StoredLine>,
+    /// Those of them that a line of another file tells, too, which goes on counting.
+    pub still: Vec<Still>,
     /// The file by which a later issue of it came that was let count: this one stays held.
     pub later: Option<i64>,
 }

@@ -26,7 +26,7 @@ use crate::store::files::{Ended, FileSums};
 use crate::store::release::{DECIDES, SAME};
 
 /// Banks' formats whose bookings carry an id of the bank's.
-const BANKS: [&str; 3] = ["camt.053", "mt940", "bai2"];
+pub(in crate::store) const BANKS: [&str; 3] = ["camt.053", "mt940", "bai2"];
 
 /// Files of rows whose bookings carry none: of a bank's the balances may show what else tells them.
 const ROWS: [&str; 2] = ["bank_csv", "table"];

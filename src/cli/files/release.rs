@@ -1,5 +1,7 @@
 //! `files quarantine` and `files release`: what does not count, and letting it by a person's word.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::cli::args::{Common, sentence, yes_or_no};
@@ -19,9 +21,10 @@ use crate::run::release::{Preview, Refused, ReleasedNote, ask, preview, refusal}
 use crate::run::setup::Setup;
 use crate::store::batches::TABLE as BATCHES;
 use crate::store::database::Database;
-use crate::store::files::{FileDriver, FileFilter, FileRow, FileState, Held};
+use crate::store::files::{FileDriver, FileFilter, FileRow, FileState, Held, LinePlace};
 use crate::store::payouts::{PayoutKey, TABLE as PAYOUTS};
 use crate::store::release::{Difference, Said, Spoken, Word};
+use crate::store::still_told::Still;
 
 /// For `--help`.
 pub const EXAMPLES: &str = "\
@@ -156,7 +159,7 @@ fn refusal_of(file: &FileRow, refused: &Refused) -> Failure {
 }
 
 fn tell_difference(file: &FileRow, difference: &Difference, common: &Common) {
-    let Difference { statement, held_for, same, added, removed, later } = difference;
+    let Difference { statement, held_for, same, added, removed, still, later } = difference;
     if common.json {
         let counts = json!({
             "file": file.id,
@@ -165,6 +168,7 @@ fn tell_difference(file: &FileRow, difference: &Difference, common: &Common) {
             "same": same,
             "added": added.iter().map(line_body).collect::<Vec<_>>(),
             "removed": removed.iter().map(line_body).collect::<Vec<_>>(),
+            "still": still.iter().map(still_body).collect::<Vec<_>>(),
             "later_file": later,
         });
         return out::stdout(&line("settlement_difference", counts));
@@ -211,6 +215,32 @@ fn tell_difference(file: &FileRow, difference: &Difference, common: &Common) {
         };
         folded("  ", &text).iter().for_each(|row| out::stdout(row));
     }
+    tell_still(still);
+}
+
+/// What another file goes on telling of what is taken out.
+fn tell_still(still: &[Still]) {
+    for Still { gone, by, file_name } in still.iter().take(SHOWN) {
+        let text = format!(
+            "line {gone} is told by {by} of {file_name}, too, which goes on counting and pays no \
+             row without a person: release the correction of that file, too, where one comes"
+        );
+        folded("  ", &text).iter().for_each(|row| out::stdout(row));
+    }
+    if let Some(more) = still.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+        out::stdout(&format!("  … {more} more; --json shows all"));
+    }
+}
+
+fn still_body(still: &Still) -> Value {
+    let Still { gone, by, file_name } = still;
+    json!({
+        "gone_file": gone.file,
+        "gone_position": gone.position,
+        "file": by.file,
+        "position": by.position,
+        "file_name": file_name,
+    })
 }
 
 fn tell_plan(
@@ -259,8 +289,11 @@ fn counts(differences: &[Difference]) -> (u64, u64) {
     let count = |lines: usize| u64::try_from(lines).unwrap_or(u64::MAX);
     let carried = differences.iter().filter(|difference| difference.later.is_none());
     carried.fold((0, 0), |(added, removed), difference| {
-        let Difference { added: more, removed: less, .. } = difference;
-        (added.saturating_add(count(more.len())), removed.saturating_add(count(less.len())))
+        let Difference { added: more, removed: less, still, .. } = difference;
+        // What another file goes on telling counts as before.
+        let told: BTreeSet<LinePlace> = still.iter().map(|still| still.gone).collect();
+        let gone = less.len().saturating_sub(told.len());
+        (added.saturating_add(count(more.len())), removed.saturating_add(count(gone)))
     })
 }
 

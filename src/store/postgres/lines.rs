@@ -14,6 +14,7 @@ use crate::store::files::{
 use crate::store::postgres::errors::{failed, unexpected};
 use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::postgres::transactions::begin;
+use crate::store::still_told::{self, ANY};
 
 const READING: &str = "reading settlement lines";
 const MARKING: &str = "marking settlement lines";
@@ -338,6 +339,53 @@ pub(super) async fn at(
          join tieout_files f on f.id = l.file_id order by l.file_id, l.position"
     ));
     sql.fetch_each(connection, READING, line_of).await
+}
+
+/// Lines that a correction took out, which another row's line tells, each with that row.
+pub(super) async fn told_of_rows(
+    pool: &PgPool,
+    account: &str,
+    since: Instant,
+) -> Result<Vec<(LinePlace, (String, String))>, StoreError> {
+    let mut connection = pool.acquire().await.map_err(failed(READING))?;
+    let mut sql = Sql::new(still_told::rows_of_told());
+    sql.bind(account.to_owned());
+    sql.bind(since);
+    sql.fetch_each(&mut connection, READING, |row| {
+        let cells = Cells::new(row, READING);
+        let place = LinePlace { file: cells.big(0)?, position: cells.big(1)? };
+        Ok((place, (cells.text(2)?, cells.text(3)?)))
+    })
+    .await
+}
+
+/// Of these lines, those that tell what a correction of another statement took out, each with that.
+pub(super) async fn doubted(
+    pool: &PgPool,
+    places: &[LinePlace],
+) -> Result<Vec<(LinePlace, LinePlace)>, StoreError> {
+    if places.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut connection = pool.acquire().await.map_err(failed(READING))?;
+    let any = Sql::new(ANY.to_owned()).fetch(&mut connection).await.map_err(failed(READING))?;
+    if any.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut sql = Sql::default();
+    let files = sql.bind(places.iter().map(|place| place.file).collect::<Vec<_>>());
+    let positions = sql.bind(places.iter().map(|place| place.position).collect::<Vec<_>>());
+    let named = format!("unnest({files}::bigint[], {positions}::bigint[]) as p(f, n)");
+    sql.push(&still_told::doubted(&named, "join", "is not distinct from"));
+    sql.fetch_each(&mut connection, READING, |row| {
+        let cells = Cells::new(row, READING);
+        let place = |at: usize| -> Result<LinePlace, StoreError> {
+            let position = cells.big(at.saturating_add(1))?;
+            Ok(LinePlace { file: cells.big(at)?, position })
+        };
+        Ok((place(0)?, place(2)?))
+    })
+    .await
 }
 
 pub(super) async fn mark(

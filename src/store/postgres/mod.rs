@@ -779,6 +779,21 @@ impl FileDriver for PgStore {
         lines::taken_out_of(self.pool().await, table, keys).await
     }
 
+    async fn told_of_rows(
+        &self,
+        account: &str,
+        since: Instant,
+    ) -> Result<Vec<(LinePlace, (String, String))>, StoreError> {
+        lines::told_of_rows(self.pool().await, account, since).await
+    }
+
+    async fn doubted(
+        &self,
+        places: &[LinePlace],
+    ) -> Result<Vec<(LinePlace, LinePlace)>, StoreError> {
+        lines::doubted(self.pool().await, places).await
+    }
+
     async fn note_looked_again(
         &self,
         run_id: &str,

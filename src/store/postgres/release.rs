@@ -1,6 +1,8 @@
 //! Letting a file count by a person's word: the word is noted by itself, and a run carries it out
 //! in one transaction, whatever the file's size.
 
+use std::collections::BTreeSet;
+
 use sqlx::postgres::{PgConnection, PgPool};
 use tokio::sync::mpsc::Receiver;
 
@@ -21,6 +23,7 @@ use crate::store::release::{
     ADDED, About, CARRIED_OUT, DECIDES, Dialect, Difference, Release, Said, Spoken, TAKES_PLACE,
     WAITING, Word, gone, issues, later, refused_text, resolution, told_in_cases,
 };
+use crate::store::still_told::{Still, still};
 
 const DOING: &str = "letting the file count";
 const ASKING: &str = "noting that the file may count";
@@ -347,7 +350,8 @@ pub(super) async fn refuse(
     Ok(true)
 }
 
-/// What only the earlier issues have counts no more; of what is deleted, nothing does.
+/// What only the earlier issues have counts no more; of what is deleted, nothing does. How many
+/// lines those are, but for what another file goes on telling.
 async fn take_out(
     connection: &mut PgConnection,
     issue: &Issue,
@@ -355,8 +359,10 @@ async fn take_out(
 ) -> Result<u64, StoreError> {
     let telling = format!("{} {}", issues(&DIALECT), told_in_cases(deletes));
     run(connection, issue, telling).await?;
+    let still = still_told(connection, issue, deletes).await?;
+    let still: BTreeSet<LinePlace> = still.into_iter().map(|still| still.gone).collect();
     let gone = gone(deletes);
-    run(
+    let taken = run(
         connection,
         issue,
         format!(
@@ -365,7 +371,8 @@ async fn take_out(
             issues(&DIALECT)
         ),
     )
-    .await
+    .await?;
+    Ok(taken.saturating_sub(u64::try_from(still.len()).unwrap_or(u64::MAX)))
 }
 
 /// What only this issue has counts from now on.
@@ -441,10 +448,36 @@ pub(super) async fn differences(pool: &PgPool, file: i64) -> Result<Vec<Differen
                     join old on old.k = new.k and old.n = new.n";
         let same = if deletes { 0 } else { places(&mut tx, &issue, both).await?.len() };
         let same = u64::try_from(same).unwrap_or(u64::MAX);
+        let still = still_told(&mut tx, &issue, deletes).await?;
         let later = later_issue(&mut tx, &issue).await?;
-        all.push(Difference { statement: number, held_for, same, added, removed, later });
+        let difference =
+            Difference { statement: number, held_for, same, added, removed, still, later };
+        all.push(difference);
     }
     Ok(all)
+}
+
+/// What of the lines that a statement takes out another file goes on telling.
+async fn still_told(
+    connection: &mut PgConnection,
+    issue: &Issue,
+    deletes: bool,
+) -> Result<Vec<Still>, StoreError> {
+    let text = format!("{} {}", issues(&DIALECT), still(deletes, DIALECT.is));
+    let mut sql = Sql::new(text);
+    sql.bind(issue.file);
+    sql.bind(issue.number);
+    sql.bind(issue.id.clone());
+    let rows = sql.fetch(connection).await.map_err(failed(COMPARING))?;
+    let told = rows.iter().map(|row| {
+        let cells = Cells::new(row, COMPARING);
+        let place = |at: usize| -> Result<LinePlace, StoreError> {
+            let position = cells.big(at.saturating_add(1))?;
+            Ok(LinePlace { file: cells.big(at)?, position })
+        };
+        Ok(Still { gone: place(0)?, by: place(2)?, file_name: cells.text(4)? })
+    });
+    told.collect()
 }
 
 async fn places(

@@ -15,8 +15,9 @@ use crate::store::files::{
 };
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::sql::{
-    SqliteQuery, Value, execute_rows, failed, fetch_each, fetch_rows, json_set, rendered,
+    SqliteQuery, Value, execute_rows, failed, fetch, fetch_each, fetch_rows, json_set, rendered,
 };
+use crate::store::still_told::{self, ANY};
 
 const READING: &str = "reading settlement lines";
 const MARKING: &str = "marking settlement lines";
@@ -307,6 +308,45 @@ pub(super) async fn at(
     let places: Vec<[i64; 2]> = places.iter().map(|place| [place.file, place.position]).collect();
     let query = rendered(&sql).bind(serde_json::json!(places).to_string());
     fetch_each(connection, READING, query, line_of).await
+}
+
+/// Lines that a correction took out, which another row's line tells, each with that row.
+pub(super) async fn told_of_rows(
+    connection: &mut SqliteConnection,
+    account: &str,
+    since: Instant,
+) -> Result<Vec<(LinePlace, (String, String))>, StoreError> {
+    let query = rendered(&still_told::rows_of_told());
+    let query = query.bind(account.to_owned()).bind(to_text(since));
+    fetch_each(connection, READING, query, |row| {
+        let cells = Cells::new(row, READING);
+        let place = LinePlace { file: cells.int(0)?, position: cells.int(1)? };
+        Ok((place, (cells.text(2)?, cells.text(3)?)))
+    })
+    .await
+}
+
+/// Of these lines, those that tell what a correction of another statement took out, each with that.
+pub(super) async fn doubted(
+    connection: &mut SqliteConnection,
+    places: &[LinePlace],
+) -> Result<Vec<(LinePlace, LinePlace)>, StoreError> {
+    if places.is_empty() || fetch(connection, READING, sqlx::query(ANY)).await?.is_empty() {
+        return Ok(Vec::new());
+    }
+    let named = "(select j.value ->> 0 as f, j.value ->> 1 as n from json_each(?1) j) p";
+    let places: Vec<[i64; 2]> = places.iter().map(|place| [place.file, place.position]).collect();
+    let query = rendered(&still_told::doubted(named, "cross join", "is"));
+    let query = query.bind(serde_json::json!(places).to_string());
+    fetch_each(connection, READING, query, |row| {
+        let cells = Cells::new(row, READING);
+        let place = |at: usize| -> Result<LinePlace, StoreError> {
+            let position = cells.int(at.saturating_add(1))?;
+            Ok(LinePlace { file: cells.int(at)?, position })
+        };
+        Ok((place(0)?, place(2)?))
+    })
+    .await
 }
 
 /// As [`crate::store::files::FileDriver::mark_lines`], within the caller's transaction.

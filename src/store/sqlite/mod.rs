@@ -1169,6 +1169,23 @@ impl FileDriver for SqliteStore {
         lines::taken_out_of(&mut connection, table, keys).await
     }
 
+    async fn told_of_rows(
+        &self,
+        account: &str,
+        since: Instant,
+    ) -> Result<Vec<(LinePlace, (String, String))>, StoreError> {
+        let mut connection = self.read("reading settlement lines").await?;
+        lines::told_of_rows(&mut connection, account, since).await
+    }
+
+    async fn doubted(
+        &self,
+        places: &[LinePlace],
+    ) -> Result<Vec<(LinePlace, LinePlace)>, StoreError> {
+        let mut connection = self.read("reading settlement lines").await?;
+        lines::doubted(&mut connection, places).await
+    }
+
     async fn note_looked_again(
         &self,
         run_id: &str,

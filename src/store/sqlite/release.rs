@@ -1,6 +1,8 @@
 //! Letting a file count by a person's word, which a run carries out: within the caller's
 //! transaction.
 
+use std::collections::BTreeSet;
+
 use sqlx::sqlite::SqliteConnection;
 use tokio::sync::mpsc::Receiver;
 
@@ -20,6 +22,7 @@ use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::files::{self, FileCase, Loader};
 use crate::store::sqlite::sql::{execute, fetch, rendered};
 use crate::store::sqlite::{lines, pages, runs, told};
+use crate::store::still_told::{Still, still};
 
 pub(super) const DOING: &str = "letting the file count";
 pub(super) const ASKING: &str = "noting that the file may count";
@@ -289,7 +292,8 @@ pub(super) async fn refuse(
     Ok(true)
 }
 
-/// What only the earlier issues have counts no more; of what is deleted, nothing does.
+/// What only the earlier issues have counts no more; of what is deleted, nothing does. How many
+/// lines those are, but for what another file goes on telling.
 async fn take_out(
     connection: &mut SqliteConnection,
     issue: &Issue,
@@ -297,8 +301,10 @@ async fn take_out(
 ) -> Result<u64, StoreError> {
     let telling = format!("{} {}", issues(&DIALECT), told_in_cases(deletes));
     run(connection, issue, telling).await?;
+    let still = still_told(connection, issue, deletes).await?;
+    let still: BTreeSet<LinePlace> = still.into_iter().map(|still| still.gone).collect();
     let gone = gone(deletes);
-    run(
+    let taken = run(
         connection,
         issue,
         format!(
@@ -307,7 +313,8 @@ async fn take_out(
             issues(&DIALECT)
         ),
     )
-    .await
+    .await?;
+    Ok(taken.saturating_sub(u64::try_from(still.len()).unwrap_or(u64::MAX)))
 }
 
 /// What only this issue has counts from now on.
@@ -382,10 +389,33 @@ pub(super) async fn differences(
                     join old on old.k = new.k and old.n = new.n";
         let same = if deletes { 0 } else { places(connection, &issue, both).await?.len() };
         let same = u64::try_from(same).unwrap_or(u64::MAX);
+        let still = still_told(connection, &issue, deletes).await?;
         let later = later_issue(connection, &issue).await?;
-        all.push(Difference { statement: number, held_for, same, added, removed, later });
+        let difference =
+            Difference { statement: number, held_for, same, added, removed, still, later };
+        all.push(difference);
     }
     Ok(all)
+}
+
+/// What of the lines that a statement takes out another file goes on telling.
+async fn still_told(
+    connection: &mut SqliteConnection,
+    issue: &Issue,
+    deletes: bool,
+) -> Result<Vec<Still>, StoreError> {
+    let text = format!("{} {}", issues(&DIALECT), still(deletes, DIALECT.is));
+    let query = rendered(&text).bind(issue.file).bind(issue.number).bind(issue.id.clone());
+    let rows = fetch(connection, COMPARING, query).await?;
+    let told = rows.iter().map(|row| {
+        let cells = Cells::new(row, COMPARING);
+        let place = |at: usize| -> Result<LinePlace, StoreError> {
+            let position = cells.int(at.saturating_add(1))?;
+            Ok(LinePlace { file: cells.int(at)?, position })
+        };
+        Ok(Still { gone: place(0)?, by: place(2)?, file_name: cells.text(4)? })
+    });
+    told.collect()
 }
 
 async fn places(

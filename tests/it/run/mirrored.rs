@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::files::{at_bank, bring, camt, credit, debit, lines, returned, shop_with_bank};
 use crate::run::shop::{Engine, on_both_databases};
+use crate::support::events;
 
 on_both_databases!(
     a_statement_in_two_formats_counts_once,
@@ -12,6 +13,8 @@ on_both_databases!(
     statements_that_differ_in_a_balance_count_each,
     sums_of_the_other_format_count_once,
     a_banks_csv_with_its_balances_beside_the_statement_counts_once,
+    what_one_format_corrects_and_the_other_tells_still_is_for_a_person,
+    what_one_format_corrects_pays_no_row_that_comes_later,
 );
 
 /// The day's MT940 of the same account: cents, + being money that came in, and a tag or none.
@@ -209,4 +212,76 @@ async fn a_banks_csv_with_its_balances_beside_the_statement_counts_once(engine: 
         }
         shop.check(false).await;
     }
+}
+
+/// The MT940 of a day whose camt.053 was corrected says still what the correction took out: it goes
+/// on counting, the release says so, and so does the case of the row that it paid.
+async fn what_one_format_corrects_and_the_other_tells_still_is_for_a_person(engine: Engine) {
+    let files = || {
+        let xml = camt("camt.053", "D1", &[credit(10_001, "pay_1"), credit(10_002, "pay_2")]);
+        [("day.xml", xml), ("day.sta", mt940(&[(10_001, "pay_1"), (10_002, "pay_2")]))]
+    };
+    for camt_first in [true, false] {
+        let shop = shop_with_bank(engine).await;
+        shop.insert(&[1, 2, 3].map(|id| at_bank(id, "processing"))).await;
+        let mut files = files();
+        if !camt_first {
+            files.reverse();
+        }
+        for (name, text) in &files {
+            bring(&shop, name, text, 0).await;
+        }
+        assert_eq!(shop.run().await.verdict(2), "succeeded settled");
+        let corrected = camt("camt.053", "D1", &[credit(10_001, "pay_1"), credit(10_003, "pay_3")]);
+        bring(&shop, "again.xml", &corrected, 3).await;
+        let words = ["files", "release", "3", "--reason", "confirmed"];
+        let plan = shop.tieout(&[&words[..], &["--dry-run"]].concat()).await.ended(0);
+        let plan = plan.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        let (gone, by) = if camt_first { ("1:2", "2:2") } else { ("2:2", "1:2") };
+        let said = format!("line {gone} is told by {by} of day.sta, too, which goes on counting");
+        assert!(plan.contains(&said), "{plan}");
+        let done = shop.tieout(&[&words[..], &["--json"]].concat()).await.ended(0);
+        events::check(&done.stdout);
+        let still = &done.of_type("settlement_difference")[0]["still"];
+        assert_eq!(still[0]["file_name"], "day.sta");
+        let released = &done.of_type("released")[0];
+        assert_eq!((&released["added"], &released["removed"]), (&1.into(), &0.into()));
+        shop.due_now().await;
+        let ran = shop.run().await;
+        let carried = &ran.of_type("released")[0];
+        assert_eq!((&carried["added"], &carried["removed"]), (&1.into(), &0.into()));
+        assert_eq!(ran.verdict(2), "review late_contradiction", "camt first: {camt_first}");
+        assert_eq!(ran.verdict(3), "succeeded settled");
+        let text = shop.texts("select text from tieout_cases where state = 'open'").await.remove(0);
+        let said = format!("a correction took {gone} out, which {by} tells still");
+        assert!(text.contains(&said), "{text}");
+        for _again in 0..2 {
+            assert_eq!(shop.open_cases().await, ["2 late_contradiction"]);
+            assert!(shop.run().await.verdicts().is_empty(), "it is said once");
+        }
+        bring(&shop, "again.sta", &mt940(&[(10_001, "pay_1"), (10_003, "pay_3")]), 3).await;
+        shop.tieout(&["files", "release", "4", "--reason", "confirmed"]).await.ended(0);
+        shop.run().await;
+        assert_eq!(shop.open_cases().await, ["2 late_contradiction"], "nothing pays it");
+        shop.check(false).await;
+    }
+}
+
+async fn what_one_format_corrects_pays_no_row_that_comes_later(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[1, 2].map(|id| at_bank(id, "processing"))).await;
+    let all = [credit(10_001, "pay_1"), credit(10_002, "pay_2"), credit(10_003, "pay_3")];
+    bring(&shop, "day.xml", &camt("camt.053", "D1", &all), 0).await;
+    // The second is told by both still, and the third by the MT940 alone, which comes last.
+    let corrected = [credit(10_001, "pay_1"), credit(10_002, "pay_2"), credit(700, "else")];
+    bring(&shop, "again.xml", &camt("camt.053", "D1", &corrected), 3).await;
+    shop.tieout(&["files", "release", "2", "--reason", "confirmed"]).await.ended(0);
+    shop.run().await;
+    let swift = mt940(&[(10_001, "pay_1"), (10_002, "pay_2"), (10_003, "pay_3")]);
+    bring(&shop, "day.sta", &swift, 0).await;
+    shop.insert(&[at_bank(3, "processing")]).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(3), "review returned");
+    assert_eq!(shop.open_cases().await.last().map(String::as_str), Some("3 returned"));
+    shop.check(false).await;
 }

@@ -1048,7 +1048,8 @@ async fn what_may_be_one_booking_is_asked_of_the_bank(engine: Engine) {
     shop.check(false).await;
 }
 
-/// The row stores the place of a line that is gone, and the same booking stands elsewhere.
+/// The row stores the place of a line that is gone, and the same booking stands elsewhere: it has
+/// that line, and a person is told that not all say it any more.
 async fn a_row_is_paid_by_the_line_that_was_told_again(engine: Engine) {
     let shop = shop_with_bank(engine).await;
     shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
@@ -1063,14 +1064,14 @@ async fn a_row_is_paid_by_the_line_that_was_told_again(engine: Engine) {
     bring(&shop, "second.xml", &with_refs("S1", &[one()], &["AR1"]), 3).await;
     shop.tieout(&["files", "release", "3", "--reason", "sent again"]).await.ended(0);
     shop.run().await;
-    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    assert_eq!(shop.open_cases().await, ["2 late_contradiction"]);
     assert_eq!(shop.status(2).await, "paid");
     let told = lines(&shop).await;
     assert_eq!(told[1], "pay_2 superseded settled 2");
     assert!(told[3].starts_with("pay_2 matched "), "{told:?}");
     shop.due_now().await;
     shop.run().await;
-    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    assert_eq!(shop.open_cases().await, ["2 late_contradiction"]);
     shop.check(false).await;
 }
 
