@@ -583,9 +583,16 @@ impl<'a> Group<'a> {
             beyond_minor: beyond,
             created_at: first.at,
             tag: self.anothers().or(tag).map(str::to_owned),
-            returned: returned.map(|line| line.code.clone().unwrap_or_default()),
+            returned: returned.map(|line| self.code_of(line).unwrap_or_default().to_owned()),
         };
         Some((decides, object))
+    }
+
+    /// Why a return came back: a statement may tell it without the code that its notice has.
+    fn code_of<'l>(&'l self, line: &'l SettledLine) -> Option<&'l str> {
+        let told = self.back.iter().filter(|other| is_return(other.kind));
+        let mut told = told.filter(|other| other.money == line.money);
+        line.code.as_deref().or_else(|| told.find_map(|other| other.code.as_deref()))
     }
 
     /// What came back of it, each once, without refunds that failed.
@@ -1385,6 +1392,12 @@ mod tests {
                 "2 return - 500 of=r1 code=AC04 in=notice informs",
                 "3 return - 500 of=r1 code=AC04",
             ],
+            &["F1:1 captured 500/500 returned AC04"],
+        ),
+        (
+            "a return whose code the notice alone tells",
+            Kind::Charge,
+            &["1 movement + 500", "2 return - 500 code=AC04 in=notice", "3 return - 500"],
             &["F1:1 captured 500/500 returned AC04"],
         ),
         (
