@@ -66,8 +66,9 @@ pub fn with_dry(
     runtime::block_on(Box::pin(async {
         let db = rehearse(config).await?;
         let ended = work(&db).await;
+        let kept = db.is_as_it_was();
         db.close().await;
-        ended
+        kept.map_err(|error| Failure::store(&error)).and(ended)
     }))?
 }
 
@@ -85,7 +86,8 @@ pub fn with_any(
         };
         let db = db.map_err(|error| Failure::store(&error))?;
         let ended = work(&db).await;
+        let kept = db.is_as_it_was();
         db.close().await;
-        ended
+        kept.map_err(|error| Failure::store(&error)).and(ended)
     }))?
 }

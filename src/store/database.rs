@@ -1,6 +1,7 @@
 //! One store, whichever database it is.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::{NaiveDate, TimeDelta};
@@ -104,6 +105,11 @@ impl Database {
             Self::Postgres(_) => Ok(()),
             Self::Sqlite(store) => store.is_as_it_was(),
         }
+    }
+
+    /// The SQLite file that these settings name.
+    pub fn file(settings: &DatabaseSettings) -> Option<PathBuf> {
+        SqliteStore::file(settings.address().ok()?)
     }
 
     /// Whether a column holds values of its declared type alone; a file keeps what it is given.

@@ -378,7 +378,7 @@ impl StoreError {
             // The words of SQLite, which has no replicas.
             Self::ReadOnly { detail } if detail.contains("readonly database") => {
                 "let the user that runs tieout write the file and its folder (SQLite keeps its log \
-                 beside it)"
+                 beside it); where [database] url says mode=ro, take that out"
             }
             Self::ReadOnly { detail } if detail == READ_ONLY_SESSIONS => {
                 "let [database] name a login whose sessions may write \

@@ -73,7 +73,7 @@ pub fn quarantine(options: &Quarantine, common: &Common) -> Result<Exit, Failure
         ..FileFilter::default()
     };
     let config = config::load(common.config(), &[])?;
-    database::with(&config, async |db| {
+    database::to_read(&config, async |db| {
         let files = db.files(&filter).await.map_err(|error| Failure::store(&error))?;
         if files.is_empty() {
             is_configured(&filter, &config)?;
@@ -117,7 +117,7 @@ pub fn release(options: &Release, common: &Common) -> Result<Exit, Failure> {
     let config = config::load(common.config(), &[])?;
     let setup = config.setup();
     let word = Word { by: person::name(), why: reason.to_owned() };
-    database::with(&config, async |db| {
+    database::with_dry(&config, options.dry_run, async |db| {
         Asked { setup: &setup, db, word: &word }.release(options, common).await
     })
 }

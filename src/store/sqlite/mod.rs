@@ -45,6 +45,7 @@ mod watch;
 mod write;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -165,11 +166,30 @@ fn unopened(url: &str, source: sqlx::Error) -> StoreError {
         sqlx::Error::Database(error) => error.code().and_then(|code| code.parse::<i64>().ok()),
         _other => None,
     };
-    match code.and_then(why_unopened) {
+    let is_there = || SqliteStore::file(url).is_some_and(|file| file.exists());
+    let why = match code.map(|code| code & 0xff) {
+        Some(8) if is_read_only(url) => Some(BY_ITS_ADDRESS),
+        Some(14) if is_there() => Some(OF_ANOTHER),
+        _other => code.and_then(why_unopened),
+    };
+    match why {
         Some((problem, hint)) => StoreError::File { address: url.to_owned(), problem, hint },
         None => StoreError::Unreachable { address: url.to_owned(), source },
     }
 }
+
+/// A file that is to be written, at an address that says that it is not.
+const BY_ITS_ADDRESS: (&str, &str) = (
+    "cannot be written: its address says so",
+    "take `mode=ro` or `immutable` out of [database] url for what writes",
+);
+
+/// A file that is there.
+const OF_ANOTHER: (&str, &str) = (
+    "is there, and cannot be opened by this user",
+    "let the user that runs tieout read and write the file and its folder (SQLite keeps its log \
+     beside it)",
+);
 
 /// What a result code says of a file, and what to do next.
 fn why_unopened(code: i64) -> Option<(&'static str, &'static str)> {
@@ -222,6 +242,12 @@ fn read_address(url: &str) -> Result<SqliteConnectOptions, StoreError> {
         let problem = format!("`{}` is no address of an SQLite file: {why}", shown_address(url));
         StoreError::Setting { field: "url".to_owned(), problem }
     })
+}
+
+/// Whether the address says that nothing is ever written there.
+fn is_read_only(url: &str) -> bool {
+    let (_, words) = url.split_once('?').unwrap_or_default();
+    words.split('&').any(|word| matches!(word, "mode=ro" | "immutable=true" | "immutable=1"))
 }
 
 /// For what only reads: a log that somebody left stays as it is.
@@ -277,12 +303,24 @@ impl SqliteStore {
     }
 
     /// As [`SqliteStore::connect`], for what only reads: a file without a write-ahead log is given
-    /// none. Whoever reads such a file holds up who writes it.
+    /// none. Whoever reads such a file holds up who writes it. One that cannot be written, by its
+    /// rights or by the address, is opened as for a dry run.
     ///
     /// # Errors
     /// Its.
     pub async fn connect_as_is(url: &str) -> Result<Self, StoreError> {
-        Self::open(url, None).await
+        match Self::file(url).is_some_and(|file| still::may_write(&file)) && !is_read_only(url) {
+            true => Self::open(url, None).await,
+            false => Self::rehearse(url).await,
+        }
+    }
+
+    /// The file that an address names.
+    pub fn file(url: &str) -> Option<PathBuf> {
+        url.starts_with("sqlite:")
+            .then(|| read_address(url).ok())
+            .flatten()
+            .map(|options| options.get_filename().to_owned())
     }
 
     async fn open(url: &str, journal: Option<SqliteJournalMode>) -> Result<Self, StoreError> {

@@ -100,6 +100,12 @@ fn may_make_a_log(path: &Path) -> bool {
     may_write(path) && path.parent().is_none_or(may_write)
 }
 
+/// The same of a file that may be named by a link. One that is not there is told where it is
+/// opened.
+pub(super) fn may_write(path: &Path) -> bool {
+    fs::canonicalize(path).map_or(true, |path| may_make_a_log(&path))
+}
+
 /// Whether the file says of itself that it has a log. One that cannot be read says nothing: that
 /// is told where it is opened.
 fn is_with_log(path: &Path) -> bool {

@@ -256,6 +256,58 @@ async fn a_file_that_may_only_be_read_foretells_the_run() {
     shop.check(false).await;
 }
 
+/// Whoever only looks needs no more than to read, by the rights or by the address.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_may_only_be_read_is_looked_into() {
+    let mut shop = busy(Engine::Sqlite).await;
+    shop.run().await.ended(0);
+    let file = shop.folder().join("shop.db");
+    leave_alone(&shop).await;
+    let before = std::fs::read(&file).unwrap();
+    let place = shop.place().to_owned();
+    let words: [&[&str]; 10] = [
+        &["files", "list"],
+        &["files", "quarantine"],
+        &["files", "expected"],
+        &["cases", "list"],
+        &["explain", "10"],
+        &["audit", "verify"],
+        &["runs", "list"],
+        &["rules", "stats"],
+        &["deliver", "list"],
+        &["db", "status"],
+    ];
+    let mut usual = Vec::new();
+    for words in words {
+        usual.push(shop.tieout(words).await);
+    }
+    leave_alone(&shop).await;
+    for (file_rights, folder, end) in
+        [(0o444, 0o755, ""), (0o444, 0o555, ""), (0o644, 0o555, ""), (0o644, 0o755, "?mode=ro")]
+    {
+        shop.words.database = Some(format!("{place}{end}"));
+        shop.write_words();
+        allow(&file, file_rights);
+        allow(shop.folder(), folder);
+        let mut all = Vec::new();
+        for words in words {
+            all.push(Ran::of(&held_to_rights(&shop, words).output().await.unwrap()));
+        }
+        allow(shop.folder(), 0o755);
+        allow(&file, 0o644);
+        for ((ran, usual), words) in all.iter().zip(&usual).zip(words) {
+            let doing = format!("{words:?} {file_rights:o} {folder:o} {end}: {}", ran.stderr);
+            assert_eq!((ran.code, &ran.stdout), (usual.code, &usual.stdout), "{doing}");
+        }
+        // Who may write there makes a log as SQLite always does, whatever the address says.
+        assert!(!end.is_empty() || beside(&shop) == [false, false], "{folder:o}");
+        assert!(std::fs::read(&file).unwrap() == before, "not a byte of it");
+    }
+    // What writes says why it does not.
+    let ran = shop.tieout(&["run"]).await.ended(10);
+    assert!(ran.stderr.contains("says mode=ro, take that out"), "{}", ran.stderr);
+}
+
 /// Where no lock can be held, what was read may not fit together: that is told, and not a plan.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_that_is_written_while_it_is_read_is_told_of() {
