@@ -2,6 +2,7 @@
 //! only way by which a server's key becomes a trusted one, and a person's.
 
 use std::io::IsTerminal;
+use std::time::Duration;
 
 use clap::Subcommand;
 use serde_json::{Value, json};
@@ -20,7 +21,7 @@ use crate::model::near::nearest;
 use crate::model::time::{to_short_text, to_text};
 use crate::run::doctor::sources::label;
 use crate::settlement::sources::SourceError;
-use crate::settlement::sources::fetch::{Look, look};
+use crate::settlement::sources::fetch::{Look, look_again};
 use crate::settlement::sources::pick::{Convention, Seen};
 use crate::settlement::sources::settings::{Place, Server, Source, is_fingerprint};
 use crate::settlement::sources::trust::{HostKey, Standing, Trusted, remember};
@@ -193,7 +194,7 @@ fn test(options: &Test, config: &Config, common: &Common) -> Result<Exit, Failur
     }
     let mut exit = Exit::Ok;
     for source in &chosen {
-        match looked_at(source)? {
+        match looked_at(source, common)? {
             Ok(look) => {
                 tell_look(source, &look, common);
                 tell_unread(source);
@@ -207,28 +208,37 @@ fn test(options: &Test, config: &Config, common: &Common) -> Result<Exit, Failur
     Ok(exit)
 }
 
-fn looked_at(source: &Source) -> Result<Result<Look, SourceError>, Failure> {
+fn looked_at(source: &Source, common: &Common) -> Result<Result<Look, SourceError>, Failure> {
     let env: crate::secret::EnvLookup = std::sync::Arc::new(config::named_secret);
     let secrets = runtime::block_on(source.secrets(&env))?;
-    Ok(secrets.and_then(|secrets| look(source, &secrets)))
+    let mut waiting = |span: Duration| {
+        if !common.json && !common.quiet {
+            let secs = span.as_secs();
+            page::warn(&format!(
+                "{}: a file was written just now: looking again in {secs} s",
+                source.name
+            ));
+        }
+    };
+    Ok(secrets.and_then(|secrets| look_again(source, &secrets, &mut waiting)))
 }
 
 fn tell_look(source: &Source, look: &Look, common: &Common) {
     if common.json {
         let (count, newest) = look.newest();
-        let name = |seen: &Seen| seen.name.clone();
         let because = |name: &str, why: &str| json!({ "name": name, "why": why });
+        let refused = look.refused();
         let body = json!({
             "name": source.name,
             "state": "ok",
             "host_key": look.host_key,
             "files": count,
             "newest_at": newest.map(to_text),
-            "ready": look.picked.ready.iter().map(|r| name(&r.seen)).collect::<Vec<_>>(),
+            "ready": look.ready().map(|seen| seen.name.as_str()).collect::<Vec<_>>(),
             "waiting": look.picked.waiting.iter().map(|(s, why)| because(&s.name, why))
                 .collect::<Vec<_>>(),
-            "refused": look.picked.refused.iter().map(|(name, why)| because(name, why))
-                .collect::<Vec<_>>(),
+            "refused": refused.map(|(name, why)| because(name, why)).collect::<Vec<_>>(),
+            "archive_problem": look.archive,
         });
         return out::stdout(&line("source", body));
     }
@@ -243,11 +253,13 @@ fn tell_look(source: &Source, look: &Look, common: &Common) {
             shown(one)
         ));
     }
-    let ready = look.picked.ready.iter().map(|ready| ("ready", file_text(&ready.seen)));
+    if let Some(why) = &look.archive {
+        say(&format!("    archive  {}: no file is put away", page::one_line(why)));
+    }
+    let ready = look.ready().map(|seen| ("ready", file_text(seen)));
     let waiting = look.picked.waiting.iter();
     let waiting = waiting.map(|(seen, why)| ("waiting", format!("{}: {why}", shown(&seen.name))));
-    let refused = look.picked.refused.iter();
-    let refused = refused.map(|(name, why)| ("refused", format!("{}: {why}", shown(name))));
+    let refused = look.refused().map(|(name, why)| ("refused", format!("{}: {why}", shown(name))));
     // What is not as it should be comes first: the rest may be long.
     let rows: Vec<(&str, String)> = refused.chain(waiting).chain(ready).collect();
     for (state, text) in rows.iter().take(SHOWN) {

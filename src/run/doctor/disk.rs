@@ -38,6 +38,25 @@ pub(super) fn look(report_dir: &Path, say: Say<'_>) {
     });
 }
 
+/// Where an SQLite file lies, and its log beside it: told only where there is hardly any room.
+pub(super) fn database(file: &Path, say: Say<'_>) {
+    let Ok(disk) = statvfs(file) else { return };
+    let room = disk.f_bavail.saturating_mul(disk.f_frsize);
+    room_for_database(&file.display().to_string(), room, say);
+}
+
+fn room_for_database(shown: &str, free: u64, say: Say<'_>) {
+    let little = format!("only {} free for {shown} and the log beside it", size_text(free));
+    let next = "free some space on the disk of the database";
+    match free {
+        free if free < TOO_LITTLE => {
+            say(fail("disk", Exit::Database, "database_full", little, next));
+        }
+        free if free < LITTLE => say(warn("disk", "database_low", little, next)),
+        _enough => {}
+    }
+}
+
 /// Where fetched files lie: told only where they cannot, or hardly.
 pub(super) fn spool(spool_dir: &Path, say: Say<'_>) {
     let shown = spool_dir.display();
@@ -128,6 +147,24 @@ mod tests {
         let low = "only 64 MiB free for what is fetched, in spool".to_owned();
         assert_eq!(of(TOO_LITTLE), [("spool_low", low)]);
         assert_eq!(of(LITTLE), []);
+    }
+
+    #[test]
+    fn a_full_disk_of_the_database_is_told() {
+        let of = |free: u64| {
+            let mut found = Vec::new();
+            room_for_database("a.db", free, &mut |finding| found.push(finding));
+            found.iter().map(|one| (one.code, one.text.clone())).collect::<Vec<_>>()
+        };
+        let full = "only 8 KiB free for a.db and the log beside it".to_owned();
+        assert_eq!(of(8 * 1024), [("database_full", full)]);
+        let low = "only 64 MiB free for a.db and the log beside it".to_owned();
+        assert_eq!(of(TOO_LITTLE), [("database_low", low)]);
+        assert_eq!(of(LITTLE), []);
+        let mut found = Vec::new();
+        // No room at all, whoever asks.
+        database(Path::new("/proc/version"), &mut |finding| found.push(finding));
+        assert_eq!(found.first().map(|one| one.code), Some("database_full"));
     }
 
     #[test]

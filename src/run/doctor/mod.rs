@@ -92,9 +92,10 @@ pub async fn examine(
     };
     let mut mapped = Vec::new();
     let mut indexes = Indexes::new();
+    let mut only_looks = false;
     if let Some(db) = &opened {
         // Who only looks is asked for no right to write, as in a dry run.
-        let only_looks = database::look(db, &mut say).await;
+        only_looks = database::look(db, &mut say).await;
         let looking = match only_looks {
             true => Database::rehearse(settings).await.ok(),
             false => None,
@@ -118,6 +119,9 @@ pub async fn examine(
     sources::look(setup, &mut say).await;
     sinks::look(setup, opened.as_ref(), &mut say).await;
     disk::look(&setup.report_dir, &mut say);
+    if let Some(file) = Database::file(settings).filter(|_| !only_looks && opened.is_some()) {
+        disk::database(&file, &mut say);
+    }
     if !setup.sources.is_empty() {
         disk::spool(&setup.spool_dir, &mut say);
     }

@@ -88,6 +88,16 @@ fn found_there(source: &Source, look: &Look) -> Vec<Finding> {
         let next = format!("rename or remove it; all of them: tieout sources test {}", source.name);
         found.push(warn(&what, "names_refused", text, next));
     }
+    if let Some((name, why)) = look.unread.first() {
+        let count = look.unread.len();
+        let text = format!(
+            "{} cannot be opened, and each run ends with 3: {}: {why}",
+            counted(count, "file", "files"),
+            name.escape_debug()
+        );
+        let next = format!("let this login read {}, or move it away", their(count));
+        found.push(warn(&what, "files_unreadable", text, next));
+    }
     let long_ago = clock::now().checked_sub_signed(WAITED);
     let waits = |seen: &Seen| seen.written().is_some_and(|at| Some(at) < long_ago);
     let mut waiting = look.picked.waiting.iter().filter(|(seen, _)| waits(seen));
@@ -97,17 +107,16 @@ fn found_there(source: &Source, look: &Look) -> Vec<Finding> {
         let next = "ask the sender for it, or mend `marker`".to_owned();
         found.push(warn(&what, "files_waiting", text, next));
     }
-    if let (Place::Folder(path), Some(archive)) = (&source.place, &source.archive) {
-        let folder = path.join(archive);
-        let is_there = folder.symlink_metadata().is_ok();
-        if is_there && !folder.metadata().is_ok_and(|there| there.is_dir()) {
-            let text =
-                format!("its `archive` {} is no folder: no file is put away", folder.display());
-            let next = "name another folder, or move what lies there".to_owned();
-            found.push(warn(&what, "archive", text, next));
-        }
+    if let Some(why) = &look.archive {
+        let text = format!("no file is put away, and each run with one ends with 3: {why}");
+        let next = "name another folder as `archive`, or let this login make and fill that one";
+        found.push(warn(&what, "archive", text, next));
     }
     found
+}
+
+fn their(count: usize) -> &'static str {
+    if count == 1 { "it" } else { "them" }
 }
 
 /// What works, and should be known or mended.

@@ -8,10 +8,14 @@
 //! committed, and for those alone; where it fails, the file is still known by its hash, and is
 //! not ingested again.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::time::{Duration, Instant};
 
+use chrono::TimeDelta;
+
+use crate::clock;
 use crate::model;
 use crate::settlement::sources::decrypt::Opener;
 use crate::settlement::sources::pick::{Convention, Picked, Ready, Seen, pick};
@@ -25,6 +29,12 @@ const ARCHIVE_NAMES_MAX: u32 = 20;
 /// The most bytes of such a name without its point: a file system takes 255, with what a copy is
 /// called while it is made (`.NAME.part`).
 const ARCHIVED_MAX: usize = 248;
+
+/// Files that a look opens.
+const OPENED_MAX: usize = 50;
+
+/// A file that was not written for so long does not grow, however wrong a clock is.
+const UNTOUCHED: TimeDelta = TimeDelta::hours(1);
 
 /// How often a wait looks whether it is to end.
 const BLINK: Duration = Duration::from_millis(50);
@@ -271,7 +281,7 @@ pub fn archive(
             }
         }
     }
-    Ok(failed)
+    failed
 }
 
 fn put_away(shelf: &mut dyn Shelf, folder: &str, file: &Settled) -> Result<(), SourceError> {
@@ -335,6 +345,10 @@ pub struct Look {
     pub host_key: Option<String>,
     /// Every wanted file; those that wait for a second look count as ready.
     pub picked: Picked,
+    /// Of those that are ready: which cannot be opened, each with why. The newest are tried.
+    pub unread: Vec<(String, String)>,
+    /// Why no file could be put away, where one is to be.
+    pub archive: Option<String>,
 }
 
 impl Look {
@@ -353,6 +367,19 @@ impl Look {
         Some((*count, first.as_deref().filter(|_| is_none)?))
     }
 
+    /// What would be fetched, as far as a look can tell.
+    pub fn ready(&self) -> impl Iterator<Item = &Seen> {
+        let unread: HashSet<&str> = self.unread.iter().map(|(name, _)| name.as_str()).collect();
+        let ready = self.picked.ready.iter().map(|ready| &ready.seen);
+        ready.filter(move |seen| !unread.contains(seen.name.as_str()))
+    }
+
+    /// What never is, or cannot be, each with why.
+    pub fn refused(&self) -> impl Iterator<Item = (&str, &str)> {
+        let refused = self.picked.refused.iter().map(|(name, why)| (name.as_str(), *why));
+        refused.chain(self.unread.iter().map(|(name, why)| (name.as_str(), why.as_str())))
+    }
+
     /// In words, on one line.
     pub fn text(&self) -> String {
         let key = self.host_key.as_ref().map(|key| format!("host key {key} pinned, "));
@@ -369,11 +396,69 @@ impl Look {
 /// # Errors
 /// As [`SourceError`] says.
 pub fn look(source: &Source, secrets: &Secrets) -> Result<Look, SourceError> {
+    looked(source, secrets, None)
+}
+
+/// As [`look`]; and where two listings say that a file is whole, and one was written just now, once
+/// more after a while: who waits is told how long.
+///
+/// # Errors
+/// As [`SourceError`] says.
+pub fn look_again(
+    source: &Source,
+    secrets: &Secrets,
+    waiting: &mut dyn FnMut(Duration),
+) -> Result<Look, SourceError> {
+    looked(source, secrets, Some(waiting))
+}
+
+fn looked(
+    source: &Source,
+    secrets: &Secrets,
+    waiting: Option<&mut dyn FnMut(Duration)>,
+) -> Result<Look, SourceError> {
     let _keys_are_good = opener(source, secrets)?;
     let mut shelf = open(source, secrets)?;
     let listing = shelf.list()?;
-    let picked = pick(&listing, &listing, &source.globs, &source.convention);
-    Ok(Look { host_key: shelf.host_key(), picked })
+    let mut picked = pick(&listing, &listing, &source.globs, &source.convention);
+    if let (Some(waiting), Convention::Stable) = (waiting, &source.convention)
+        && picked.ready.iter().any(|ready| may_grow(&ready.seen))
+    {
+        waiting(source.stable_for);
+        std::thread::sleep(source.stable_for);
+        picked = pick(&shelf.list()?, &listing, &source.globs, &source.convention);
+    }
+    let host_key = shelf.host_key();
+    let (mut unread, mut archive) = (Vec::new(), None);
+    for name in newest(&picked.ready) {
+        match shelf.try_open(name) {
+            Ok(()) => {}
+            Err(error) if error.ends_all() => return Err(error),
+            Err(error) => unread.push((name.to_owned(), error.to_string())),
+        }
+    }
+    if let Some(folder) = &source.archive {
+        match shelf.try_archive(folder) {
+            Ok(()) => {}
+            Err(error) if error.ends_all() => return Err(error),
+            Err(error) => archive = Some(error.to_string()),
+        }
+    }
+    Ok(Look { host_key, picked, unread, archive })
+}
+
+/// Whether a file was written a short while ago, as its own machine's clock has it: one that nobody
+/// has touched for longer does not grow.
+fn may_grow(seen: &Seen) -> bool {
+    let since = clock::now().checked_sub_signed(UNTOUCHED);
+    seen.written().is_none_or(|at| Some(at) > since)
+}
+
+/// The names that are tried: the last that were written.
+fn newest(ready: &[Ready]) -> impl Iterator<Item = &str> {
+    let mut seen: Vec<&Seen> = ready.iter().map(|ready| &ready.seen).collect();
+    seen.sort_by_key(|seen| std::cmp::Reverse(seen.modified));
+    seen.into_iter().take(OPENED_MAX).map(|seen| seen.name.as_str())
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Access, Mode, OFlags, access};
 
 use crate::settlement::sources::pick::{Kind, Seen};
 use crate::settlement::sources::{BUFFER, Going, Shelf, SourceError, note, pour};
@@ -62,11 +62,7 @@ impl Shelf for Folder {
         going: Going<'_>,
     ) -> Result<u64, SourceError> {
         let path = self.at(name);
-        // A link or a pipe that took the file's place since the listing must not be followed, or
-        // waited for.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let opened = rustix::fs::open(&path, flags, Mode::empty()).map_err(io::Error::from);
-        let mut file = File::from(opened.map_err(|e| gone("opening", &path, &e))?);
+        let mut file = opened(&path)?;
         let metadata = file.metadata().map_err(|e| gone("looking at", &path, &e))?;
         if !metadata.is_file() {
             let problem = "it is no regular file".to_owned();
@@ -89,6 +85,42 @@ impl Shelf for Folder {
             Ok(()) => Ok(()),
         }
     }
+
+    fn try_open(&mut self, name: &str) -> Result<(), SourceError> {
+        opened(&self.at(name)).map(|_file| ())
+    }
+
+    fn try_archive(&mut self, folder: &str) -> Result<(), SourceError> {
+        let folder = self.path.join(folder);
+        let there = existing(&folder);
+        if !there.is_dir() {
+            let problem = format!("{} is no folder", there.display());
+            return Err(SourceError::Gone { doing: doing("archiving to", &folder), problem });
+        }
+        // A file leaves its own folder, too.
+        for path in [there, self.path.as_path()] {
+            may_change(path).map_err(|error| gone("writing to", path, &error))?;
+        }
+        Ok(())
+    }
+}
+
+/// The folder itself, or the one above it that it would be made in. A link to nothing is there.
+fn existing(folder: &Path) -> &Path {
+    let mut above = folder.ancestors();
+    above.find(|path| path.symlink_metadata().is_ok()).unwrap_or(folder)
+}
+
+fn may_change(folder: &Path) -> io::Result<()> {
+    access(folder, Access::WRITE_OK | Access::EXEC_OK).map_err(io::Error::from)
+}
+
+/// A link or a pipe that took the file's place since the listing must not be followed, or waited
+/// for.
+fn opened(path: &Path) -> Result<File, SourceError> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from);
+    Ok(File::from(opened.map_err(|e| gone("opening", path, &e))?))
 }
 
 /// Never over another file, nor in between a look and a rename.
@@ -106,9 +138,7 @@ fn taken(to: &Path) -> SourceError {
 /// the file itself goes. Whoever dies in between leaves both, and the next one finds the copy, or
 /// what there is of it, and goes on from there.
 fn carry(name: &str, from: &Path, folder: &Path, to: &Path) -> Result<(), SourceError> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let opened = rustix::fs::open(from, flags, Mode::empty()).map_err(io::Error::from);
-    let mut file = File::from(opened.map_err(|e| gone("opening", from, &e))?);
+    let mut file = opened(from)?;
     let before = file.metadata().map_err(|e| gone("looking at", from, &e))?;
     let changed =
         |problem: &str| SourceError::Changed { name: name.to_owned(), problem: problem.to_owned() };
@@ -201,8 +231,12 @@ fn kind(metadata: &Metadata) -> Kind {
     }
 }
 
-fn gone(doing: &str, path: &Path, error: &io::Error) -> SourceError {
-    SourceError::Gone { doing: format!("{doing} {}", path.display()), problem: error.to_string() }
+fn gone(what: &str, path: &Path, error: &io::Error) -> SourceError {
+    SourceError::Gone { doing: doing(what, path), problem: error.to_string() }
+}
+
+fn doing(what: &str, path: &Path) -> String {
+    format!("{what} {}", path.display())
 }
 
 #[cfg(test)]

@@ -74,6 +74,18 @@ pub trait Shelf: Send {
     /// As [`SourceError`] says; the file is where it was.
     fn put_away(&mut self, name: &str, folder: &str, to: &str) -> Result<(), SourceError>;
 
+    /// Whether a file may be read: it is opened, and nothing is read of it.
+    ///
+    /// # Errors
+    /// As [`SourceError`] says.
+    fn try_open(&mut self, name: &str) -> Result<(), SourceError>;
+
+    /// Whether files could be put away into a folder, as far as that can be told without a change.
+    ///
+    /// # Errors
+    /// What would keep them from it.
+    fn try_archive(&mut self, folder: &str) -> Result<(), SourceError>;
+
     /// The fingerprint by which a server was trusted; none of a folder.
     fn host_key(&self) -> Option<String> {
         None

@@ -5,6 +5,7 @@
 //!
 //! [`BUFFER`]: super::BUFFER
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -26,6 +27,9 @@ const KIND_BITS: u32 = 0o170_000;
 const REGULAR: u32 = 0o100_000;
 const FOLDER: u32 = 0o040_000;
 
+/// The rights of anybody to write.
+const WRITTEN_BY_ANY: u32 = 0o222;
+
 /// Rights of a folder that is made for the archive.
 const FOLDER_MODE: i32 = 0o755;
 
@@ -36,6 +40,8 @@ pub struct Sftp {
     sftp: ssh2::Sftp,
     path: PathBuf,
     address: String,
+    /// Folders that were made, or found, to put files away into.
+    archives: HashSet<PathBuf>,
 }
 
 impl Sftp {
@@ -49,7 +55,8 @@ impl Sftp {
         let address = server.address();
         let opened = line.session.sftp();
         let sftp = opened.map_err(|e| told(format!("asking {address} for its files"), &e))?;
-        Ok(Self { line, sftp, path: PathBuf::from(&server.path), address })
+        let archives = HashSet::new();
+        Ok(Self { line, sftp, path: PathBuf::from(&server.path), address, archives })
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -67,6 +74,18 @@ impl Sftp {
             self.line.cut();
         }
         error
+    }
+
+    /// Why a folder cannot be listed; servers say nothing good of one that is a file.
+    fn unlisted(&self, path: &Path, error: &ssh2::Error) -> SourceError {
+        let failed = self.failed("listing", path, error);
+        let is_file = |stat: FileStat| stat.perm.is_some_and(|mode| mode & KIND_BITS == REGULAR);
+        match failed {
+            SourceError::Gone { doing, .. } if self.sftp.stat(path).is_ok_and(is_file) => {
+                SourceError::Gone { doing, problem: "it is a file, and no folder".to_owned() }
+            }
+            failed => failed,
+        }
     }
 
     fn misread(&self, path: &Path, error: &io::Error) -> SourceError {
@@ -94,6 +113,29 @@ impl Sftp {
         self.sftp.lstat(path).map_or_else(|error| !told(String::new(), &error).ends_all(), |_| true)
     }
 
+    /// Refuses the source's own folder by another name, a link or its whole path: each run would
+    /// give every file of it a longer name.
+    fn is_elsewhere(&self, folder: &Path) -> Result<(), SourceError> {
+        let real = |path: &Path| self.sftp.realpath(path).ok();
+        if real(folder).is_some_and(|at| Some(at) == real(&self.path)) {
+            let problem = "it is the source's own folder".to_owned();
+            return Err(SourceError::Gone { doing: self.doing("archiving to", folder), problem });
+        }
+        Ok(())
+    }
+
+    /// Makes a folder, with each above it that is missing.
+    fn make(&self, folder: &Path) -> Result<(), SourceError> {
+        if folder.as_os_str().is_empty() || self.is_there(folder)? {
+            return Ok(());
+        }
+        if let Some(above) = folder.parent() {
+            self.make(above)?;
+        }
+        let made = self.sftp.mkdir(folder, FOLDER_MODE);
+        made.map_err(|error| self.failed("making", folder, &error))
+    }
+
     fn is_there(&self, path: &Path) -> Result<bool, SourceError> {
         match self.sftp.lstat(path) {
             Ok(_stat) => Ok(true),
@@ -106,8 +148,7 @@ impl Sftp {
 impl Shelf for Sftp {
     fn list(&mut self) -> Result<Vec<Seen>, SourceError> {
         let path = &self.path;
-        let mut folder =
-            self.sftp.opendir(path).map_err(|error| self.failed("listing", path, &error))?;
+        let mut folder = self.sftp.opendir(path).map_err(|error| self.unlisted(path, &error))?;
         let mut listing = Vec::new();
         loop {
             match folder.readdir() {
@@ -151,9 +192,10 @@ impl Shelf for Sftp {
 
     fn put_away(&mut self, name: &str, folder: &str, to: &str) -> Result<(), SourceError> {
         let folder = self.path.join(folder);
-        if !self.is_there(&folder)? {
-            let made = self.sftp.mkdir(&folder, FOLDER_MODE);
-            made.map_err(|error| self.failed("making", &folder, &error))?;
+        if !self.archives.contains(&folder) {
+            self.make(&folder)?;
+            self.is_elsewhere(&folder)?;
+            self.archives.insert(folder.clone());
         }
         let (from, to) = (self.at(name), folder.join(to));
         if self.is_there(&to)? {
@@ -161,6 +203,37 @@ impl Shelf for Sftp {
         }
         let moved = self.sftp.rename(&from, &to, None);
         moved.map_err(|error| self.failed("archiving", &from, &error))
+    }
+
+    fn try_open(&mut self, name: &str) -> Result<(), SourceError> {
+        let path = self.at(name);
+        let opened = self.sftp.open(&path);
+        opened.map(|_file| ()).map_err(|error| self.failed("opening", &path, &error))
+    }
+
+    fn try_archive(&mut self, folder: &str) -> Result<(), SourceError> {
+        let folder = self.path.join(folder);
+        let mut there = folder.as_path();
+        // Where nothing is yet, each folder that is missing is made.
+        while !self.is_there(there)? {
+            let Some(above) = there.parent().filter(|above| !above.as_os_str().is_empty()) else {
+                return Ok(());
+            };
+            there = above;
+        }
+        // What a link leads to is what counts.
+        let stat = self.sftp.stat(there);
+        let stat = stat.map_err(|error| self.failed("looking at", there, &error))?;
+        let refused = |problem: String| {
+            Err(SourceError::Gone { doing: self.doing("archiving to", &folder), problem })
+        };
+        if stat.perm.is_some_and(|mode| ![0, FOLDER].contains(&(mode & KIND_BITS))) {
+            return refused(format!("{} is no folder", there.display()));
+        }
+        if stat.perm.is_some_and(|mode| mode & KIND_BITS != 0 && mode & WRITTEN_BY_ANY == 0) {
+            return refused(format!("nobody may write to {}", there.display()));
+        }
+        if there == folder { self.is_elsewhere(&folder) } else { Ok(()) }
     }
 
     fn host_key(&self) -> Option<String> {

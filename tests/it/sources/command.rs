@@ -36,8 +36,11 @@ impl Ran {
 }
 
 fn tieout(folder: &Path, words: &[&str]) -> Ran {
-    let mut command = Command::new(tieout_bin());
-    let output = command.args(words).current_dir(folder).env_clear().output().unwrap();
+    ran(Command::new(tieout_bin()).args(words).current_dir(folder).env_clear())
+}
+
+fn ran(command: &mut Command) -> Ran {
+    let output = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     Ran {
         code: output.status.code().unwrap(),
@@ -231,6 +234,149 @@ fn the_doctor_tells_what_lies_there_and_is_never_fetched() {
     std::os::unix::fs::symlink("a.xml", inbox.join("b.xml")).unwrap();
     let codes: Vec<String> = found(&fine).into_iter().map(|(code, _)| code).collect();
     assert_eq!(codes, ["names_refused", "archive"]);
+}
+
+/// The codes and texts of the doctor's lines of these codes.
+fn doctor_of(ran: &Ran, codes: &[&str]) -> Vec<(String, String)> {
+    let text = |event: &Value, of: &str| event[of].as_str().unwrap_or("").to_owned();
+    let events = ran.events().into_iter();
+    let own = events.map(|event| (text(&event, "code"), text(&event, "text")));
+    own.filter(|(code, _)| codes.contains(&code.as_str())).collect()
+}
+
+/// What each run would end with 3 for: a file that cannot be opened, an archive that cannot be
+/// filled.
+#[test]
+fn the_doctor_tries_what_a_run_would_do_at_a_server() {
+    let sshd = Sshd::plain();
+    sshd.put("a.xml", "<a/>");
+    sshd.put("b.xml", "<b/>");
+    let rights = |name: &str, mode: u32| {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(sshd.at(name), mode).unwrap();
+    };
+    let found = |more: &str| {
+        configure(&sshd.path(""), &sshd.section(more));
+        let ran = tieout(&sshd.path(""), &["doctor", "--json"]);
+        doctor_of(&ran, &["files_unreadable", "archive"])
+    };
+    for fine in ["", "archive = 'x/y'\n", "archive = '..'\n"] {
+        assert_eq!(found(fine), [], "{fine}");
+    }
+    rights("b.xml", 0o000);
+    let one = found("");
+    let says = "1 file cannot be opened, and each run ends with 3: b.xml: opening ./b.xml at 127";
+    assert!(matches!(one.as_slice(), [(_, text)] if text.starts_with(says)), "{one:?}");
+    let test = tieout(&sshd.path(""), &["sources", "test", "--json"]).events();
+    assert_eq!(test[0]["ready"], serde_json::json!(["a.xml"]));
+    assert_eq!(test[0]["refused"][0]["name"], "b.xml");
+    assert_eq!(test[0]["archive_problem"], Value::Null);
+    rights("b.xml", 0o644);
+    std::fs::create_dir(sshd.at("shut")).unwrap();
+    rights("shut", 0o555);
+    std::os::unix::fs::symlink(".", sshd.at("here")).unwrap();
+    let whole = format!("archive = '{}'\n", sshd.at("here").display());
+    for (more, says) in [
+        ("archive = 'a.xml'\n", "./a.xml is no folder"),
+        ("archive = 'a.xml/x'\n", "is no folder"),
+        ("archive = 'shut'\n", "nobody may write to ./shut"),
+        ("archive = 'shut/x'\n", "nobody may write to ./shut"),
+        ("archive = 'here'\n", "it is the source's own folder"),
+        (&whole, "it is the source's own folder"),
+    ] {
+        let one = found(more);
+        assert!(matches!(one.as_slice(), [(_, text)] if text.contains(says)), "{more}: {one:?}");
+        let test = tieout(&sshd.path(""), &["sources", "test"]).stdout;
+        assert!(test.contains("    archive  archiving to "), "{more}: {test}");
+    }
+    assert_eq!(names(&sshd.path("srv")), ["a.xml", "b.xml", "here", "shut"]);
+}
+
+/// The program, held to the rights of files, which root is not.
+fn held_to_rights(folder: &Path, words: &[&str]) -> Ran {
+    if !rustix::process::getuid().is_root() {
+        return tieout(folder, words);
+    }
+    let mut command = Command::new("setpriv");
+    command.arg("--bounding-set=-dac_override,-dac_read_search").arg(tieout_bin()).args(words);
+    ran(command.current_dir(folder).env_clear())
+}
+
+#[test]
+fn the_doctor_tries_what_a_run_would_do_in_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let inbox = folder.path().join("in");
+    std::fs::create_dir_all(inbox.join("done")).unwrap();
+    std::fs::write(inbox.join("a.xml"), "<a/>").unwrap();
+    let rights = |name: &str, mode: u32| {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(inbox.join(name), mode).unwrap();
+    };
+    let found = |more: &str| {
+        let text = format!("name = 'a'\nkind = 'folder'\npath = 'in'\nready = 'rename'\n{more}");
+        configure(folder.path(), &text);
+        let ran = held_to_rights(folder.path(), &["doctor", "--json"]);
+        let found = doctor_of(&ran, &["files_unreadable", "archive"]);
+        found.into_iter().map(|(code, _)| code).collect::<Vec<_>>()
+    };
+    assert_eq!(found("archive = 'done'\n"), [""; 0]);
+    assert_eq!(found("archive = 'new/x'\n"), [""; 0]);
+    rights("a.xml", 0o000);
+    assert_eq!(found(""), ["files_unreadable"]);
+    rights("a.xml", 0o644);
+    rights("done", 0o555);
+    assert_eq!(found("archive = 'done'\n"), ["archive"]);
+    assert_eq!(found("archive = 'done/x'\n"), ["archive"]);
+    assert_eq!(found("archive = 'a.xml/x'\n"), ["archive"]);
+    rights("done", 0o755);
+    // A file cannot leave a folder that may not be written.
+    rights("", 0o555);
+    assert_eq!(found("archive = 'done'\n"), ["archive"]);
+    rights("", 0o755);
+    assert_eq!(names(&inbox), ["a.xml", "done"]);
+}
+
+/// One look cannot tell a file that is whole from one that grows.
+#[test]
+fn a_test_looks_again_where_a_file_was_written_just_now() {
+    let folder = tempfile::tempdir().unwrap();
+    let inbox = folder.path().join("in");
+    std::fs::create_dir(&inbox).unwrap();
+    let source = |secs: u32| {
+        let text = format!("name = 'a'\nkind = 'folder'\npath = 'in'\nstable_for = '{secs}s'\n");
+        configure(folder.path(), &text);
+    };
+    source(2);
+    for name in ["a.xml", "b.xml"] {
+        std::fs::write(inbox.join(name), "<a").unwrap();
+    }
+    let grows = inbox.join("a.xml");
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let writer = std::thread::spawn(move || {
+        let mut file = std::fs::File::options().append(true).open(grows).unwrap();
+        while ended.try_recv().is_err() {
+            std::io::Write::write_all(&mut file, b"a").unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    });
+    let test = tieout(folder.path(), &["sources", "test"]);
+    let says = "a: a file was written just now: looking again in 2 s";
+    assert!(test.stderr.contains(says), "{}", test.stderr);
+    let test = tieout(folder.path(), &["sources", "test", "--json"]);
+    end.send(()).unwrap();
+    writer.join().unwrap();
+    assert_eq!(test.events()[0]["ready"], serde_json::json!(["b.xml"]));
+    assert_eq!(test.events()[0]["waiting"][0]["name"], "a.xml");
+    assert_eq!(test.stderr, "");
+    // What nobody has touched for long does not grow: nobody waits ten minutes to be told.
+    source(600);
+    for name in ["a.xml", "b.xml"] {
+        let file = std::fs::File::options().write(true).open(inbox.join(name)).unwrap();
+        let hours = std::time::Duration::from_secs(2 * 3_600);
+        file.set_modified(std::time::SystemTime::now() - hours).unwrap();
+    }
+    let test = tieout(folder.path(), &["sources", "test", "--json"]).events();
+    assert_eq!(test[0]["ready"], serde_json::json!(["a.xml", "b.xml"]));
 }
 
 #[test]
