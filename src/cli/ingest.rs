@@ -274,6 +274,9 @@ pub fn fetched_words(note: &SourceNote) -> String {
     if note.lines > 0 {
         words.push(counted(note.lines, "line", "lines"));
     }
+    if note.not_archived > 0 {
+        words.push(format!("{} not put away", note.not_archived));
+    }
     if note.failed.is_some() {
         words.push("not to the end".to_owned());
     }

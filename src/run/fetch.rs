@@ -68,6 +68,10 @@ pub struct SourceNote {
     pub held_statements: u64,
     /// Put away at the source.
     pub archived: u64,
+    /// Committed, and still where they lay.
+    pub not_archived: u64,
+    /// Why the first of those could not be put away.
+    pub archive_problem: Option<String>,
     /// Why it could not be fetched from, or not to the end.
     pub failed: Option<String>,
 }
@@ -244,6 +248,7 @@ impl Fetching<'_> {
         let mut came: Vec<Fetched> = Vec::new();
         let mut sealed: Vec<(Fetched, SourceError)> = Vec::new();
         let mut failed: Vec<(String, SourceError)> = Vec::new();
+        let mut refused: Vec<(String, &'static str)> = Vec::new();
         for outcome in haul.files {
             match outcome {
                 Outcome::Fetched(fetched) => came.push(*fetched),
@@ -253,19 +258,14 @@ impl Fetching<'_> {
                     settled.extend(names.settled(ready));
                 }
                 Outcome::Waiting { .. } => note.waiting = note.waiting.saturating_add(1),
-                Outcome::Refused { name, why } => {
-                    note.refused = note.refused.saturating_add(1);
-                    let name = name.escape_debug();
-                    let text = format!(
-                        "source {}: {name} is not read: {why}; remove it there, or let `glob` \
-                         leave it out",
-                        source.name
-                    );
-                    tell(Told::Missed(Exit::Partial, text));
-                }
+                Outcome::Refused { name, why } => refused.push((name, why)),
                 Outcome::Failed { name, error } => failed.push((name, error)),
             }
         }
+        note.refused = count(refused.len());
+        refused_text(source, &refused)
+            .into_iter()
+            .for_each(|text| tell(Told::Missed(Exit::Partial, text)));
         self.tell_failed(source, failed, &mut note, tell).await?;
         let opened = Opened { known: &known, keys: keys.as_deref().unwrap_or_default() };
         self.keep_sealed(source, sealed, &opened, &mut note, tell).await?;
@@ -444,20 +444,59 @@ impl Fetching<'_> {
             noted.doing("noting that a file was put away")?;
             note.archived = note.archived.saturating_add(1);
         }
-        for (_, error) in failed {
-            // Another file has the name now: it is new, and the next run's.
-            if matches!(error, SourceError::Changed { .. }) {
-                continue;
-            }
-            let text = format!(
-                "source {}: {error}; its lines count, and the file lies where it was; next: let \
-                 the login make and fill that folder, or leave `archive` out",
-                source.name
-            );
-            tell(Told::Missed(error.exit(), text));
-        }
+        let all = if is_none { settled.len() } else { 0 };
+        tell_left(source, &failed, count(all), note, tell);
         Ok(())
     }
+}
+
+/// What to say of names that are never read, in one line: each run tells of them.
+fn refused_text(source: &Source, refused: &[(String, &'static str)]) -> Option<String> {
+    let ((name, why), own) = (refused.first()?, &source.name);
+    let name = name.escape_debug();
+    Some(match refused.len() {
+        1 => format!(
+            "source {own}: {name} is not read: {why}; remove it there, or let `glob` leave it out"
+        ),
+        many => format!(
+            "source {own}: {many} names are not read, as {name}: {why}; remove them there, or let \
+             `glob` leave them out; all of them: tieout sources test {own} --json"
+        ),
+    })
+}
+
+/// Tells of files that could not be put away, in one line: each run would tell of each of them.
+/// None of `all` was tried where the source itself could not be opened.
+fn tell_left(
+    source: &Source,
+    failed: &[(String, SourceError)],
+    all: u64,
+    note: &mut SourceNote,
+    tell: Tell<'_>,
+) {
+    // Another file has the name now: it is new, and the next run's.
+    let is_left =
+        |(_, error): &&(String, SourceError)| !matches!(error, SourceError::Changed { .. });
+    let mut left = failed.iter().filter(is_left);
+    let Some((name, error)) = left.next() else { return };
+    note.not_archived = all.max(count(left.count()).saturating_add(1));
+    note.archive_problem = Some(error.to_string());
+    let first = if name.is_empty() { String::new() } else { format!("{}: ", name.escape_debug()) };
+    let what = match note.not_archived {
+        1 => format!("1 file was not put away: {first}{error}; its lines count, and it lies"),
+        many => format!(
+            "{many} files were not put away: {first}{error}; their lines count, and they lie"
+        ),
+    };
+    let lay = if note.not_archived == 1 { "it was" } else { "they were" };
+    let next = match error {
+        SourceError::Gone { .. } => {
+            "let the login make and fill that folder, or leave `archive` out".to_owned()
+        }
+        other => other.hint(&source.name),
+    };
+    let text = format!("source {}: {what} where {lay}; next: {next}", source.name);
+    tell(Told::Missed(error.exit(), text));
 }
 
 fn ended_text(source: &Source, error: &SourceError, fetched: u64) -> String {

@@ -267,18 +267,27 @@ pub fn archive(
         return Ok(Vec::new());
     };
     let mut shelf = open(source, secrets)?;
+    Ok(put_all_away(shelf.as_mut(), folder, files))
+}
+
+/// Those that could not be put away; where the source itself is lost, all that come after, too.
+fn put_all_away(
+    shelf: &mut dyn Shelf,
+    folder: &str,
+    files: &[Settled],
+) -> Vec<(String, SourceError)> {
     let mut failed = Vec::new();
+    let mut is_over = false;
     for file in files {
         let name = file.seen.name.clone();
-        match put_away(shelf.as_mut(), folder, file) {
-            Ok(()) => {}
-            Err(error) => {
-                let is_over = error.ends_all();
-                failed.push((name, error));
-                if is_over {
-                    break;
-                }
-            }
+        if is_over {
+            let (doing, problem) = (format!("archiving {name}"), "the source was lost".to_owned());
+            failed.push((name, SourceError::Unreachable { doing, problem }));
+            continue;
+        }
+        if let Err(error) = put_away(shelf, folder, file) {
+            is_over = error.ends_all();
+            failed.push((name, error));
         }
     }
     failed
@@ -463,7 +472,58 @@ fn newest(ready: &[Ready]) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use super::archived;
+    use super::*;
+    use crate::settlement::sources::Going;
+    use crate::settlement::sources::pick::Kind;
+
+    /// A source that is lost while its second file is put away.
+    struct Lost(u32);
+
+    fn seen(name: &str) -> Seen {
+        Seen { name: name.to_owned(), size: 1, modified: Some(7), kind: Kind::File }
+    }
+
+    impl Shelf for Lost {
+        fn list(&mut self) -> Result<Vec<Seen>, SourceError> {
+            Ok(Vec::new())
+        }
+        fn stat(&mut self, name: &str) -> Result<Seen, SourceError> {
+            Ok(seen(name))
+        }
+        fn copy(
+            &mut self,
+            _name: &str,
+            _to: &mut dyn Write,
+            _going: Going<'_>,
+        ) -> Result<u64, SourceError> {
+            Ok(0)
+        }
+        fn put_away(&mut self, name: &str, _folder: &str, _to: &str) -> Result<(), SourceError> {
+            self.0 += 1;
+            let (doing, problem) = (format!("archiving {name}"), "cut".to_owned());
+            if self.0 == 2 { Err(SourceError::Unreachable { doing, problem }) } else { Ok(()) }
+        }
+        fn try_open(&mut self, _name: &str) -> Result<(), SourceError> {
+            Ok(())
+        }
+        fn try_archive(&mut self, _folder: &str) -> Result<(), SourceError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_was_not_tried_is_not_said_to_be_put_away() {
+        let files = ["a", "b", "c", "d"].map(|name| {
+            let sha256 = "0".repeat(64);
+            Settled { seen: seen(name), marker: None, sha256 }
+        });
+        let failed = put_all_away(&mut Lost(0), "done", &files);
+        let told: Vec<String> =
+            failed.iter().map(|(name, error)| format!("{name} {error}")).collect();
+        let lost = ["b archiving b: cut", "c archiving c: the source was lost"];
+        assert_eq!(told[..2], lost);
+        assert_eq!(told.len(), 3);
+    }
 
     #[test]
     fn an_archived_name_is_its_own_as_far_as_a_file_system_takes_it() {

@@ -26,6 +26,8 @@ on_both_databases!(
     a_source_that_fails_stops_nobody,
     ingest_fetches_and_decides_nothing,
     a_file_is_put_away_once_its_lines_are_committed,
+    a_file_is_called_as_its_path_was_typed,
+    names_that_are_never_read_are_told_in_one_line,
     a_kill_at_any_moment_of_fetching_loses_and_doubles_nothing,
     two_at_once_load_a_file_once,
     what_cannot_be_used_is_kept_and_not_fetched_again,
@@ -305,6 +307,57 @@ async fn ingest_fetches_and_decides_nothing(engine: Engine) {
     shop.check(false).await;
 }
 
+async fn names_that_are_never_read_are_told_in_one_line(engine: Engine) {
+    let inbox = tempfile::tempdir().unwrap();
+    let shop = shop(engine, &folder("inbox", inbox.path(), "")).await;
+    let link = |n: u32| {
+        std::os::unix::fs::symlink("x", inbox.path().join(format!("l{n}.xml"))).unwrap();
+    };
+    link(0);
+    let why = "it is no regular file; remove";
+    let says = format!("source inbox: l0.xml is not read: {why} it there");
+    assert!(ingest(&shop, 3).await.stderr.contains(&says));
+    (1..30).for_each(link);
+    let ran = ingest(&shop, 3).await;
+    let says = format!("source inbox: 30 names are not read, as l0.xml: {why} them there");
+    assert_eq!(ran.stderr.matches("not read").count(), 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains(&says), "{}", ran.stderr);
+    assert_eq!(ran.of_type("fetched")[0]["refused"], 30);
+}
+
+/// Files of one name in several folders are told apart by their paths alone.
+async fn a_file_is_called_as_its_path_was_typed(engine: Engine) {
+    let shop = shop(engine, "").await;
+    for (folder, text) in
+        [("a", statement("S1", &[1])), ("b", statement("S1", &[1])), ("c", "no".to_owned())]
+    {
+        std::fs::create_dir(shop.folder().join(folder)).unwrap();
+        std::fs::write(shop.folder().join(folder).join("x.xml"), text).unwrap();
+    }
+    let (one, two) = (statement("S2", &[2]), statement("S3", &[3]));
+    let zip = zipped(&[("1.xml", &one), ("2.xml", &two)]);
+    std::fs::write(shop.folder().join("a/all.zip"), zip).unwrap();
+    let words = ["ingest", "a/x.xml", "b/x.xml", "c/x.xml", "./d/x.xml", "a/all.zip"];
+    let words = [&words[..], &["--account", "bank"]].concat();
+    let ran = shop.tieout(&[&words[..], &["--json"]].concat()).await.ended(3);
+    events::check(&ran.stdout);
+    let told = ran.of_type("ingested");
+    let told: Vec<String> = told.iter().map(|event| format!("{}", event["path"])).collect();
+    let paths =
+        ["a/x.xml", "b/x.xml", "c/x.xml", "./d/x.xml", "a/all.zip/1.xml", "a/all.zip/2.xml"];
+    assert_eq!(told, paths.map(|path| format!("\"{path}\"")));
+    assert_eq!(ran.of_type("ingested")[0]["file"], "x.xml");
+    for says in ["tieout: partial: c/x.xml: quarantined", "tieout: partial: ./d/x.xml: it cannot"] {
+        assert!(ran.stderr.contains(says), "{says}: {}", ran.stderr);
+    }
+    let ran = shop.tieout(&words).await.ended(3);
+    for says in ["a/x.xml: known as file 1;", "b/x.xml: known as file 1;"] {
+        assert!(ran.stdout.contains(says), "{says}: {}", ran.stdout);
+    }
+    let names = shop.texts("select distinct name from tieout_file_names order by name").await;
+    assert_eq!(names, ["all.zip", "all.zip/1.xml", "all.zip/2.xml", "x.xml"]);
+}
+
 async fn a_file_is_put_away_once_its_lines_are_committed(engine: Engine) {
     let sshd = Sshd::plain();
     let mut shop = shop(engine, &at(&sshd, "")).await;
@@ -331,16 +384,22 @@ async fn a_file_is_put_away_once_its_lines_are_committed(engine: Engine) {
     // A server that forbids it: the lines count, and it is said.
     let sshd = Sshd::start(Setup { sftp: "-R", ..Setup::default() });
     sshd.put("c.xml", statement("S3", &[3]));
+    sshd.put("d.xml", statement("S4", &[4]));
     let words = with_bank();
     shop.words.more = format!("{}{}", words.more, at(&sshd, "archive = 'done'"));
     shop.write_words();
     let ran = ingest(&shop, 3).await;
-    assert!(
-        ran.stderr.contains("its lines count, and the file lies where it was"),
-        "{}",
-        ran.stderr
-    );
-    assert_eq!(shop.count("tieout_lines").await, 3);
+    let says = "source bank-a: 2 files were not put away: c.xml: making ./done at 127";
+    let of_archive = ran.stderr.lines().filter(|line| line.contains(says)).count();
+    let end = "permission denied; their lines count, and they lie where they were; next: let";
+    assert!(of_archive == 1 && ran.stderr.contains(end), "{}", ran.stderr);
+    let fetched = &ran.of_type("fetched")[0];
+    assert_eq!([&fetched["archived"], &fetched["not_archived"]], [0, 2]);
+    let problem = fetched["archive_problem"].as_str().unwrap();
+    assert!(problem.ends_with("permission denied"), "{problem}");
+    assert_eq!(shop.count("tieout_lines").await, 4);
+    let said = shop.tieout(&["ingest"]).await.ended(3).stdout;
+    assert!(said.contains("2 known, 2 not put away"), "{said}");
     shop.check(false).await;
 }
 
