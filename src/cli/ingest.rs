@@ -294,7 +294,7 @@ fn tell_released(note: &ReleasedNote, common: &Common) {
 
 fn tell_file(brought: &BroughtIn, common: &Common) {
     if let Some((text, hint)) = brought.trouble() {
-        page::warn(&format!("tieout: partial: {}: {text}", brought.name));
+        page::warn(&format!("tieout: partial: {}: {text}", page::one_line(brought.shown())));
         page::warn(&format!("hint: {hint}"));
     }
     if common.json {
@@ -307,7 +307,8 @@ fn tell_file(brought: &BroughtIn, common: &Common) {
 }
 
 fn words(brought: &BroughtIn) -> Option<String> {
-    let BroughtIn { name, format, version, what, sums, .. } = brought;
+    let BroughtIn { format, version, what, sums, .. } = brought;
+    let name = page::one_line(brought.shown());
     match what {
         What::Loaded { id, .. } => {
             let lines = sums.as_ref().map_or(0, |sums| sums.lines);
@@ -341,6 +342,7 @@ pub fn body(brought: &BroughtIn) -> serde_json::Value {
     json!({
         "source": brought.source,
         "file": brought.name,
+        "path": brought.path,
         "id": brought.what.id(),
         "sha256": brought.sha256,
         "format": brought.format,

@@ -20,6 +20,7 @@ use crate::model::transaction::hex;
 use crate::run::error::{Doing, RunError};
 use crate::run::parts::{Begun, Reading};
 use crate::run::shutdown::Stop;
+use crate::settlement::bank_csv;
 use crate::settlement::ledger::Sums;
 use crate::settlement::unwrap::{Member, members};
 use crate::store::database::Database;
@@ -53,6 +54,9 @@ pub struct BroughtIn {
     pub source: String,
     /// Its name; within an archive, that of the archive before it.
     pub name: String,
+    /// The same with its folder, as a person gave it: files of one name in two folders are told
+    /// apart by it alone.
+    pub path: Option<String>,
     /// SHA-256 of its bytes without any wrapping; empty where they could not be read.
     pub sha256: String,
     /// The format's word.
@@ -139,6 +143,16 @@ impl What {
 }
 
 impl BroughtIn {
+    /// Whether there is nothing in it.
+    fn is_nothing(&self) -> bool {
+        self.problem().is_some_and(|problem| problem.expected == bank_csv::SOMETHING)
+    }
+
+    /// What a person knows it by.
+    pub fn shown(&self) -> &str {
+        self.path.as_deref().unwrap_or(&self.name)
+    }
+
     /// The worst of what is wrong with it, where something is.
     pub fn problem(&self) -> Option<&Problem> {
         let problems = self.sums.iter().flat_map(|sums| &sums.problems);
@@ -201,6 +215,9 @@ impl BroughtIn {
                 let text = format!("quarantined as file {id}, none of its lines counts: {what}");
                 let next = match (self.format, why) {
                     (SEALED, _) => OPEN_NEXT,
+                    (UNKNOWN, None) if self.is_nothing() => {
+                        "ask for the file again: there is nothing in this one"
+                    }
                     (UNKNOWN, None) => {
                         "describe it as a [[format]], or name the format that it has as `format` \
                          of its [[source]]: it is read again then; where it is not the file that \
@@ -412,7 +429,8 @@ impl Carrier<'_> {
             *account = self.other_account(*id).await?;
             *corrected_by = self.corrected_by(*id).await?;
         }
-        Ok(BroughtIn { source: self.source.to_owned(), name, sha256, format, version, what, sums })
+        let source = self.source.to_owned();
+        Ok(BroughtIn { source, name, path: None, sha256, format, version, what, sums })
     }
 
     /// Quarantines a file of which the database does not take a value: another time it would not
@@ -478,6 +496,7 @@ impl Carrier<'_> {
             return Ok(BroughtIn {
                 source: self.source.to_owned(),
                 name: name_within(&parcel.name(), within),
+                path: None,
                 sha256: String::new(),
                 format: UNKNOWN,
                 version: String::new(),
@@ -509,6 +528,7 @@ impl Carrier<'_> {
             return Ok(BroughtIn {
                 source: self.source.to_owned(),
                 name: origin.name.clone(),
+                path: None,
                 sha256: origin.raw_sha256.clone(),
                 format: SEALED,
                 version,
@@ -566,7 +586,7 @@ impl Carrier<'_> {
         let what = what(end.doing("bringing a file in")?, Some(why));
         let FileHead { sha256, version, sighting: Sighting { name, .. }, .. } = head;
         let source = self.source.to_owned();
-        Ok(BroughtIn { source, name, sha256, format, version, what, sums: None })
+        Ok(BroughtIn { source, name, path: None, sha256, format, version, what, sums: None })
     }
 }
 
@@ -666,6 +686,7 @@ mod tests {
         BroughtIn {
             source: "bank-a".to_owned(),
             name: "a.xml".to_owned(),
+            path: None,
             sha256: String::new(),
             format,
             version: String::new(),
@@ -676,6 +697,9 @@ mod tests {
 
     #[test]
     fn what_to_do_about_a_file_fits_what_is_wrong_with_it() {
+        let problem = Problem::error(0, "file", bank_csv::SOMETHING, "nothing: it is empty");
+        let (_, hint) = quarantined(UNKNOWN, None, problem).trouble().unwrap();
+        assert_eq!(hint, "ask for the file again: there is nothing in this one");
         for (format, why, line, says, next) in [
             (UNKNOWN, None, 0, ": file: expected x, found y", "describe it as a [[format]]"),
             (UNKNOWN, Some("it was cut"), 0, ": it was cut", "ask for the file again"),

@@ -2,7 +2,7 @@
 //! their lines is the next run's work.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tokio_util::sync::CancellationToken;
 
@@ -81,7 +81,7 @@ impl Notes {
                 if exit == Exit::Ok {
                     return;
                 }
-                format!("{}: {}", brought.name, brought.what.as_str())
+                format!("{}: {}", brought.shown(), brought.what.as_str())
             }
             Told::Missed(exit, text) => {
                 self.worse(*exit);
@@ -211,9 +211,11 @@ async fn bring_all(
             let carrier = Carrier { db, run_id, stop, source, reading };
             for path in paths {
                 let parcel = Parcel { path: path.clone(), origin: None };
-                for brought in carrier.bring(&parcel).await? {
-                    keep(setup, db, run_id, &parcel, &brought).await?;
+                for mut brought in carrier.bring(&parcel).await? {
+                    brought.path = Some(path_of(path, &brought.name));
+                    let kept = keep(setup, db, run_id, &parcel, &brought).await?;
                     tell(Told::BroughtIn(Box::new(brought)));
+                    kept.into_iter().for_each(|text| tell(Told::Missed(Exit::Partial, text)));
                 }
                 if stop.requested().is_some() {
                     break;
@@ -223,6 +225,13 @@ async fn bring_all(
             look_at_pages(db, run_id, own.into_iter(), &changed, stop).await
         }
     }
+}
+
+/// What a person calls a file, or one of an archive: by the path that they gave.
+fn path_of(path: &Path, name: &str) -> String {
+    let whole =
+        if path.file_name().is_some() { path.with_file_name(name) } else { path.to_owned() };
+    whole.to_string_lossy().into_owned()
 }
 
 async fn look_at_pages<'a>(
@@ -264,20 +273,29 @@ async fn tell_missing(
 }
 
 /// Keeps the bytes of a quarantined file: a person may let it count when the path is long gone.
+/// What to say where that fails.
 async fn keep(
     setup: &Setup,
     db: &Database,
     run_id: &str,
     parcel: &Parcel,
     brought: &BroughtIn,
-) -> Result<(), RunError> {
-    let What::Quarantined { id, .. } = brought.what else { return Ok(()) };
+) -> Result<Option<String>, RunError> {
+    let What::Quarantined { id, .. } = brought.what else { return Ok(None) };
     match spool::keep(setup, run_id, &parcel.path, &brought.sha256).await {
-        Ok(place) => db.note_spooled(id, &place).await.doing("noting where a file is kept"),
+        Ok(place) => {
+            let noted = db.note_spooled(id, &place).await;
+            noted.doing("noting where a file is kept").map(|()| None)
+        }
         Err(error) => {
             let path = parcel.path.display();
+            let text = format!(
+                "{path}: its bytes could not be kept for a release: {error}; next: make room for \
+                 {}, and bring it in again",
+                setup.spool_dir.display()
+            );
             tracing::warn!(file = %path, error = %error, "A quarantined file was not kept");
-            Ok(())
+            Ok(Some(text))
         }
     }
 }

@@ -25,6 +25,7 @@ use crate::run::setup::Setup;
 use crate::run::shutdown::Stop;
 use crate::run::spool::sweep;
 use crate::settlement::Format;
+use crate::settlement::bank_csv::SOMETHING;
 use crate::settlement::tags::TagRules;
 use crate::settlement::unwrap::members;
 use crate::store::database::Database;
@@ -200,7 +201,8 @@ pub fn content_of(file: &FileRow) -> Content {
 
 /// Why nothing of a file was read.
 fn unread(file: &FileRow) -> Refused {
-    let shut = file.problems.iter().find(|problem| problem.expected == OPENS);
+    let is_shut = |problem: &&Problem| [OPENS, SOMETHING].contains(&problem.expected.as_str());
+    let shut = file.problems.iter().find(is_shut);
     match (shut, file.problems.first()) {
         (Some(problem), _) => Refused::Shut(problem.found.clone()),
         (None, Some(problem)) if file.format == SEALED => Refused::Sealed(problem.found.clone()),

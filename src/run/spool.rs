@@ -108,7 +108,12 @@ pub(super) async fn keep(
         if let Some(folder) = to.parent() {
             make(folder)?;
         }
-        fs::copy(&from, &to).map(|_bytes| ())
+        let copied = fs::copy(&from, &to);
+        if copied.is_err() {
+            // A full disk has no room for a piece that nobody reads.
+            let _left = fs::remove_file(&to);
+        }
+        copied.map(|_bytes| ())
     })
     .await?;
     Ok(place.to_string_lossy().into_owned())

@@ -159,12 +159,20 @@ fn no_settlement_file(head: &str) -> Option<&'static str> {
     known.or_else(|| head.chars().take(400).any(is_binary).then_some(binary))
 }
 
+/// What a file without anything is expected to be.
+pub const SOMETHING: &str = "a settlement file";
+
 /// What a file shows that nothing recognised, for whoever describes it. `currency` is what a person
 /// said that it is in.
 pub fn seen(head: &str, currency: Option<Currency>) -> Option<Problem> {
     let head = head.trim_start_matches('\u{feff}');
-    if head.is_empty() {
-        return Some(Problem::error(0, "file", "a settlement file", "nothing: it is empty"));
+    let nothing = match () {
+        () if head.is_empty() => Some("nothing: it is empty"),
+        () if head.trim().is_empty() => Some("nothing but blanks where it begins"),
+        () => None,
+    };
+    if let Some(nothing) = nothing {
+        return Some(Problem::error(0, "file", SOMETHING, nothing));
     }
     if let Some(what) = no_settlement_file(head) {
         return Some(Problem::error(0, "file", "a settlement file, as text", what));
