@@ -132,12 +132,7 @@ pub fn run(command: &Command, common: &Common) -> Result<Exit, Failure> {
         Some(name) => named(name, common)?,
         None => By::Content,
     };
-    let encoding = options.encoding.as_deref().filter(|name| !name.is_empty());
-    if let Some(name) = encoding.filter(|name| !is_encoding(name)) {
-        let text = format!("--encoding `{name}` is no encoding that is read; nothing was done");
-        let hint = "one of: utf-8, utf-16le, windows-1252, iso-8859-15, …, or none";
-        return Err(Failure::new(Exit::Usage, text, hint));
-    }
+    let encoding = encoding(options.encoding.as_deref())?;
     let said = Said { encoding, currency: currency(options.currency.as_deref())? };
     let mut exit = Exit::Ok;
     for file in &options.files {
@@ -155,6 +150,17 @@ fn inspect_by(by: &By, input: Box<dyn Read + Send>, said: Said<'_>) -> std::io::
         By::Format(format) => inspect(input, Some(*format), Some(said)),
         By::Table(table) => inspect_table(input, table, Some(said)),
     }
+}
+
+/// What `--encoding` says.
+pub fn encoding(name: Option<&str>) -> Result<Option<&str>, Failure> {
+    let name = name.filter(|name| !name.is_empty());
+    if let Some(name) = name.filter(|name| !is_encoding(name)) {
+        let text = format!("--encoding `{name}` is no encoding that is read; nothing was done");
+        let hint = "one of: utf-8, utf-16le, windows-1252, iso-8859-15, …, or none";
+        return Err(Failure::new(Exit::Usage, text, hint));
+    }
+    Ok(name)
 }
 
 /// What `--currency` says.

@@ -9,7 +9,7 @@ use crate::cli::args::{Common, path};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::files::release::{released_body, released_words};
-use crate::cli::files::{currency, named};
+use crate::cli::files::{currency, encoding, named};
 use crate::cli::meter::Meter;
 use crate::cli::page::{self, broken};
 use crate::cli::watched::around;
@@ -24,7 +24,8 @@ use crate::run::events::Event;
 use crate::run::fetch::{SourceNote, Told, reading_of};
 use crate::run::ingest::{Delivery, Goods, LOCAL, ingest};
 use crate::run::parts::{By, Reading};
-use crate::run::release::ReleasedNote;
+use crate::run::release::{ReleasedNote, tags_of};
+use crate::run::setup::Setup;
 use crate::run::shutdown::Stop;
 use crate::settlement::sources::settings::Source;
 use crate::settlement::tags::TagRules;
@@ -123,30 +124,28 @@ fn named_files(args: &Args, common: &Common, config: &Config) -> Result<Goods, F
     let own = source.as_deref().and_then(|name| config.sources.iter().find(|s| s.name == name));
     let of_source = || own.and_then(|source| source.account.clone());
     let account = account(given(&args.account).or_else(of_source), config)?;
+    let setup = config.setup();
     let by = match (given(&args.format), own) {
         (Some(name), _) => named(&name, common)?,
-        (None, Some(own)) => reading_of(own, &config.setup()).by,
+        (None, Some(own)) => reading_of(own, &setup).by,
         (None, None) => By::Content,
     };
-    let tags = tags(source.as_deref(), &account, config);
+    let tags = tags(source.as_deref(), &account, &setup);
+    let encoding = encoding(args.encoding.as_deref())?.map(str::to_owned);
     let currency = currency(args.currency.as_deref())?;
     let currency = currency.or_else(|| own.and_then(|source| source.currency));
     Ok(Goods::Paths {
         source: source.unwrap_or_else(|| LOCAL.to_owned()),
         paths: args.files.clone(),
-        reading: Reading { account, by, encoding: given(&args.encoding), currency, tags },
+        reading: Reading { account, by, encoding, currency, tags },
     })
 }
 
 /// As the files of that source are read; where none was named, as those of the account's only one.
-fn tags(source: Option<&str>, account: &str, config: &Config) -> TagRules {
-    let own = |known: &&Source| match source {
-        Some(name) => known.name == name,
-        None => known.account.as_deref() == Some(account),
-    };
-    let mut found = config.sources.iter().filter(own);
-    let only = found.next().filter(|_| found.next().is_none());
-    only.map(|source| source.tags.clone()).unwrap_or_default()
+fn tags(source: Option<&str>, account: &str, setup: &Setup) -> TagRules {
+    let Some(name) = source else { return tags_of(setup, account) };
+    let own = setup.sources.iter().find(|known| known.name == name);
+    own.map(|source| source.tags.clone()).unwrap_or_default()
 }
 
 /// The sources that are fetched from where no file was named.

@@ -408,6 +408,7 @@ impl Carrier<'_> {
             spooled_as,
             format: format.to_owned(),
             version: version.clone(),
+            encoding: self.reading.encoding.clone(),
         };
         let now = self.db.now().await.doing("reading the database's clock")?;
         let (sender, receiver) = mpsc::channel(AHEAD);
@@ -559,6 +560,7 @@ impl Carrier<'_> {
             spooled_as: Some(origin.spooled_as.clone()),
             format: format.to_owned(),
             version: version.clone(),
+            encoding: self.reading.encoding.clone(),
         };
         self.put_aside(head, format, problem, why).await
     }

@@ -20,6 +20,7 @@ use crate::run::bring::{OPEN_NEXT, OPENS, UNKNOWN, blocking, hash};
 use crate::run::error::{Doing, RunError};
 use crate::run::fetch::{Tell, Told, reading_of};
 use crate::run::host_name;
+use crate::run::ingest::LOCAL;
 use crate::run::parts::{Begun, By, Reading};
 use crate::run::setup::Setup;
 use crate::run::shutdown::Stop;
@@ -525,14 +526,23 @@ fn reading(setup: &Setup, file: &FileRow) -> Option<Reading> {
             _unknown => return None,
         },
     };
-    let (encoding, tags) = match own {
-        Some(own) => (own.encoding, own.tags),
-        None => (None, TagRules::default()),
+    let encoding = file.encoding.clone().or_else(|| own.as_ref()?.encoding.clone());
+    let tags = match own {
+        Some(own) => own.tags,
+        None if file.source == LOCAL => tags_of(setup, &file.account),
+        None => TagRules::default(),
     };
     // What was said when it came, whatever its source says by now.
     let is_bank_csv = matches!(by, By::Format(Format::BankCsv));
     let currency = Currency::parse_any(&file.version).ok().filter(|_| is_bank_csv);
     Some(Reading { account: file.account.clone(), by, encoding, currency, tags })
+}
+
+/// The rules by which a file that no source brought is read: those of the account's only source.
+pub fn tags_of(setup: &Setup, account: &str) -> TagRules {
+    let mut own = setup.sources.iter().filter(|one| one.account.as_deref() == Some(account));
+    let only = own.next().filter(|_| own.next().is_none());
+    only.map(|source| source.tags.clone()).unwrap_or_default()
 }
 
 /// The file of this hash in what is kept: itself, or one of an archive.

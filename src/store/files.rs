@@ -574,6 +574,8 @@ pub struct FileHead {
     pub format: String,
     /// The version that it names.
     pub version: String,
+    /// The encoding that was said, where neither a mark nor the content tells.
+    pub encoding: Option<String>,
 }
 
 impl FileHead {
@@ -936,6 +938,8 @@ pub struct FileRow {
     pub problems_total: i64,
     /// Who changed its state by hand: when, who, why.
     pub changed: Option<(Instant, String, String)>,
+    /// The encoding that was said when it came.
+    pub encoding: Option<String>,
 }
 
 /// A file that came, under one of its names, and what it says of attempts.
@@ -1353,7 +1357,8 @@ pub(in crate::store) struct Ended {
 pub(in crate::store) const FILE: &str = "f.id, f.sha256, f.source, f.name, f.account, \
      f.spooled_as, f.format, f.version, f.state, f.received_at, f.run_id, f.statements, (select \
      count(*) from tieout_statements s where s.file_id = f.id and s.state = 'held'), f.entries, \
-     f.lines, f.totals, f.problems, f.problems_total, f.changed_at, f.changed_by, f.changed_why";
+     f.lines, f.totals, f.problems, f.problems_total, f.changed_at, f.changed_by, f.changed_why, \
+     f.said_encoding";
 
 /// The columns of a statement, in the order in which both databases' `statement_of` read them.
 pub(in crate::store) const STATEMENT: &str = "number, account, bank_account, currency, \

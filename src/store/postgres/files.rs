@@ -165,8 +165,9 @@ async fn take_in(
     let Sighting { source, name, raw_sha256, raw_bytes, modified_at } = &head.sighting;
     let new: Option<i64> = sqlx::query_scalar(
         "insert into tieout_files (sha256, source, name, account, raw_sha256, raw_bytes, \
-         modified_at, spooled_as, format, version, state, received_at, run_id) \
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'loaded', $11, $12) \
+         modified_at, spooled_as, format, version, state, received_at, run_id, \
+         said_encoding) \
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'loaded', $11, $12, $13) \
          on conflict (sha256) do nothing returning id",
     )
     .bind(&head.sha256)
@@ -181,6 +182,7 @@ async fn take_in(
     .bind(clean(&head.version))
     .bind(now)
     .bind(run_id)
+    .bind(head.encoding.as_deref().unwrap_or_default())
     .fetch_optional(&mut *connection)
     .await
     .map_err(failed(DOING))?;
@@ -189,7 +191,7 @@ async fn take_in(
     }
     let again: Option<i64> = sqlx::query_scalar(
         "update tieout_files set account = $2, format = $3, version = $4, \
-         spooled_as = coalesce($5, spooled_as), tried_run = $6 \
+         spooled_as = coalesce($5, spooled_as), tried_run = $6, said_encoding = $7 \
          where sha256 = $1 and state = 'quarantined' and changed_at is null returning id",
     )
     .bind(&head.sha256)
@@ -198,6 +200,7 @@ async fn take_in(
     .bind(clean(&head.version))
     .bind(&head.spooled_as)
     .bind(run_id)
+    .bind(head.encoding.as_deref().unwrap_or_default())
     .fetch_optional(&mut *connection)
     .await
     .map_err(failed(DOING))?;

@@ -53,6 +53,11 @@ pub(super) const MIGRATIONS: &[(i64, &str, &str)] = &[
         "taken out of nobody",
         include_str!("../../../migrations/postgres/0028_taken_out_of_nobody.sql"),
     ),
+    (
+        29,
+        "encodings of files",
+        include_str!("../../../migrations/postgres/0029_encodings_of_files.sql"),
+    ),
 ];
 
 /// tieout's tables are brought up to date where they are, be it that another schema comes first by

@@ -19,7 +19,7 @@ const READING: &str = "reading what a run found out about lines";
 
 /// Columns of [`LINE`] and of [`FILE`]: what follows them is read by place.
 const AFTER_LINE: usize = 39;
-const AFTER_FILE: usize = 21;
+const AFTER_FILE: usize = 22;
 
 pub(super) async fn lines(
     pool: &PgPool,

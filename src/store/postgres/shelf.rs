@@ -39,6 +39,7 @@ pub(super) fn file_of(row: &PgRow) -> Result<FileRow, StoreError> {
         problems: cells.word(16, problems_of)?,
         problems_total: cells.big(17)?,
         changed,
+        encoding: cells.maybe_text(21)?.filter(|name| !name.is_empty()),
     })
 }
 

@@ -114,7 +114,7 @@ async fn take_in(
     }
     let again = sqlx::query(
         "update tieout_files set account = ?2, format = ?3, version = ?4, \
-         spooled_as = coalesce(?5, spooled_as), tried_run = ?6 \
+         spooled_as = coalesce(?5, spooled_as), tried_run = ?6, said_encoding = ?7 \
          where sha256 = ?1 and state = 'quarantined' and changed_at is null returning id",
     )
     .bind(head.sha256.clone())
@@ -122,7 +122,8 @@ async fn take_in(
     .bind(head.format.clone())
     .bind(clean(&head.version).into_owned())
     .bind(head.spooled_as.clone())
-    .bind(run_id.to_owned());
+    .bind(run_id.to_owned())
+    .bind(head.encoding.clone().unwrap_or_default());
     if let Some(row) = fetch(connection, DOING, again).await?.first() {
         return Ok((Cells::new(row, DOING).int(0)?, Came::Again));
     }
@@ -134,8 +135,8 @@ async fn take_in(
     let Sighting { source, name, raw_sha256, raw_bytes, modified_at } = &head.sighting;
     let query = sqlx::query(
         "insert into tieout_files (sha256, source, name, account, raw_sha256, raw_bytes, \
-         modified_at, spooled_as, format, version, state, received_at, run_id) \
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'loaded', ?11, ?12) returning id",
+         modified_at, spooled_as, format, version, state, received_at, run_id, said_encoding) \
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'loaded', ?11, ?12, ?13) returning id",
     )
     .bind(head.sha256.clone())
     .bind(source.clone())
@@ -148,7 +149,8 @@ async fn take_in(
     .bind(head.format.clone())
     .bind(clean(&head.version).into_owned())
     .bind(to_text(now))
-    .bind(run_id.to_owned());
+    .bind(run_id.to_owned())
+    .bind(head.encoding.clone().unwrap_or_default());
     let rows = fetch(connection, DOING, query).await?;
     let row = rows.first().ok_or_else(|| StoreError::Unexpected {
         doing: DOING,

@@ -51,6 +51,11 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
         "taken out of nobody",
         include_str!("../../../migrations/sqlite/0028_taken_out_of_nobody.sql"),
     ),
+    (
+        29,
+        "encodings of files",
+        include_str!("../../../migrations/sqlite/0029_encodings_of_files.sql"),
+    ),
 ];
 
 fn all() -> Vec<Migration> {

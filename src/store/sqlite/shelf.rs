@@ -39,6 +39,7 @@ pub(super) fn file_of(row: &SqliteRow) -> Result<FileRow, StoreError> {
         problems: cells.word(16, problems_of)?,
         problems_total: cells.int(17)?,
         changed,
+        encoding: cells.opt_text(21)?.filter(|name| !name.is_empty()),
     })
 }
 

@@ -151,6 +151,7 @@ fn file_row(id: i64, lines: usize, totals: String) -> FileRow {
         problems: Vec::new(),
         problems_total: 0,
         changed: None,
+        encoding: None,
     }
 }
 

@@ -11,6 +11,7 @@ use crate::support::golden::golden;
 
 on_both_databases!(
     a_quarantined_file_is_released_and_decides,
+    a_file_is_released_in_the_encoding_that_was_said,
     a_correction_is_shown_and_only_its_difference_counts,
     a_case_is_decided_again_without_what_a_correction_took_out,
     money_that_did_not_come_back_after_all_leaves_no_case,
@@ -234,6 +235,28 @@ async fn of_issues_that_come_at_once_the_one_that_waited_came_later(engine: Engi
     let reason = "late_contradiction";
     assert!(shop.open_cases().await.iter().any(|case| case.ends_with(reason)), "2 lost its line");
     shop.check(false).await;
+}
+
+/// As it was read when it came: what a person said of it then.
+async fn a_file_is_released_in_the_encoding_that_was_said(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank()).await;
+    let day = chrono::Utc::now().date_naive().format("%y%m%d").to_string();
+    // The letter is \u{105} in the one that is said, and a sign in the one that is taken for it.
+    let text = format!(
+        ":20:X\n:25:12030000/0000202051\n:28C:7/1\n:60F:C{day}EUR1000,00\n\
+         :61:{day}C1,00NTRFNONREF\n:86:166?00SEPA?20EREF+p-@-1?21SVWZ+x\n\
+         :62F:C{day}EUR1002,00\n-"
+    );
+    let bytes: Vec<u8> = text.bytes().map(|byte| if byte == b'@' { 0xb1 } else { byte }).collect();
+    std::fs::write(shop.folder().join("x.sta"), bytes).unwrap();
+    let words = ["ingest", "x.sta", "--account", "bank", "--encoding"];
+    let refused = shop.tieout(&[&words[..], &["nix"]].concat()).await.ended(2);
+    assert!(refused.stderr.contains("`nix` is no encoding"), "{}", refused.stderr);
+    shop.tieout(&[&words[..], &["iso-8859-2"]].concat()).await.ended(3);
+    let release = ["files", "release", "1", "--reason", "the bank confirms"];
+    shop.tieout(&release).await.ended(0);
+    shop.run().await.ended(0);
+    assert_eq!(shop.texts("select tag from tieout_lines").await, ["p-\u{105}-1"]);
 }
 
 async fn a_correction_is_shown_and_only_its_difference_counts(engine: Engine) {

@@ -35,6 +35,7 @@ pub fn head(bytes: &str, name: &str) -> FileHead {
         spooled_as: None,
         format: "camt.053".to_owned(),
         version: "08".to_owned(),
+        encoding: None,
     }
 }
 
