@@ -49,7 +49,7 @@ pub fn seen(line: &str) -> Cow<'_, str> {
 /// All of them have four hexadecimal digits. Texts of several lines are ours, and tabs harmless.
 fn is_hidden(letter: char) -> bool {
     let is_space = matches!(letter, '\n' | '\t');
-    let turns = matches!(letter, '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+    let turns = matches!(letter, '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{2069}' | '\u{feff}');
     (letter.is_control() && !is_space) || turns
 }
@@ -117,8 +117,9 @@ mod tests {
 
     #[test]
     fn what_steers_a_terminal_is_shown_and_not_sent() {
-        let hostile = "a\u{1b}[2Jb\u{202e}c\rd\u{7f}\u{9b}e\u{feff}";
-        assert_eq!(seen(hostile), "a\\u001b[2Jb\\u202ec\\u000dd\\u007f\\u009be\\ufeff");
+        let hostile = "a\u{1b}[2Jb\u{202e}c\rd\u{7f}\u{9b}e\u{feff}f\u{2028}";
+        let shown = "a\\u001b[2Jb\\u202ec\\u000dd\\u007f\\u009be\\ufefff\\u2028";
+        assert_eq!(seen(hostile), shown);
         for plain in ["", "Zürich 中文 → ✓ \\u001b", "two\nlines\tand a tab"] {
             assert!(matches!(seen(plain), Cow::Borrowed(same) if same == plain));
         }

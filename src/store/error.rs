@@ -226,6 +226,8 @@ enum Trouble<'m> {
     LeftOver,
     /// The file is something else than a database.
     NoDatabase,
+    /// The database's disk has no room.
+    Full,
     /// Anything else: another time it may work.
     Other,
 }
@@ -252,6 +254,7 @@ fn trouble<'m>(message: &'m str, code: Option<&str>) -> Trouble<'m> {
         _any if is_ours && message.contains("already exists") => Trouble::LeftOver,
         // The words of SQLite, which looks into a file as it is first read.
         _any if message.contains("file is not a database") => Trouble::NoDatabase,
+        Some("53100" | "13") => Trouble::Full,
         _any => Trouble::Other,
     }
 }
@@ -350,7 +353,7 @@ impl StoreError {
                     StoreErrorClass::Auth
                 }
                 Trouble::NotMade | Trouble::LeftOver => StoreErrorClass::Schema,
-                Trouble::NoDatabase | Trouble::Other => StoreErrorClass::Database,
+                Trouble::NoDatabase | Trouble::Full | Trouble::Other => StoreErrorClass::Database,
             },
             Self::SchemaBehind { .. } | Self::SchemaAhead { .. } => StoreErrorClass::Schema,
             Self::Unexpected { .. } => StoreErrorClass::Internal,
@@ -363,6 +366,10 @@ impl StoreError {
             Self::Unreachable { source: sqlx::Error::Tls(_), .. } => {
                 "check sslmode in [database] url: the server may speak no TLS, or its certificate \
                  may be of an authority that this machine does not know"
+            }
+            Self::Unreachable { source: sqlx::Error::Protocol(_), .. } => {
+                "check the host and the port in [database] url: what answers there does not speak \
+                 as PostgreSQL does"
             }
             Self::Unreachable { .. } => "check [database] url and that the server is up",
             Self::File { hint, .. } => hint,
@@ -404,6 +411,10 @@ impl StoreError {
                 Trouble::LeftOver => {
                     "something of that name was left over: look at it and drop it as its owner, \
                      then `tieout db migrate`; nothing of this step was written"
+                }
+                Trouble::Full => {
+                    "make room on the disk of the database, then run again: nothing of this step \
+                     was written"
                 }
                 // The connection's own failure: a commit may have landed without an answer.
                 Trouble::Other if code.is_none() => {
@@ -461,6 +472,7 @@ mod tests {
             (refused("pg_hba.conf rejects connection for host, no encryption"), "sslmode=require"),
             (unreachable(sqlx::Error::Tls("no TLS".into())), "check sslmode"),
             (unreachable(sqlx::Error::PoolTimedOut), "the server is up"),
+            (unreachable(sqlx::Error::Protocol("0x00".into())), "the host and the port"),
         ] {
             let hint = error.hint().unwrap();
             assert!(hint.contains(part), "{error}: {hint}");
@@ -553,6 +565,8 @@ mod tests {
             ("table tieout_runs already exists", "1", StoreErrorClass::Schema, "drop it"),
             ("no such table: tieout_references", "1", StoreErrorClass::Schema, "migrate"),
             ("deadlock detected", "40P01", StoreErrorClass::Database, "run again"),
+            ("could not extend file", "53100", StoreErrorClass::Database, "make room on the disk"),
+            ("database or disk is full", "13", StoreErrorClass::Database, "make room on the disk"),
         ] {
             let (message, code) = (message.to_owned(), Some(code.to_owned()));
             let error =

@@ -163,8 +163,8 @@ pub(super) async fn find(named: &str, db: &Database) -> Result<FileRow, Failure>
         Failure::new(Exit::Usage, text, "`tieout files list` shows the files there are")
     };
     let limit = 2;
-    let filter = match named.parse() {
-        Ok(id) if named.len() < 12 => FileFilter { id: Some(id), limit, ..FileFilter::default() },
+    let filter = match number_of(named) {
+        Some(id) => FileFilter { id: Some(id), limit, ..FileFilter::default() },
         _other if named.len() >= 6 => {
             let sha256 = Some(named.to_ascii_lowercase());
             FileFilter { sha256, limit, ..FileFilter::default() }
@@ -175,11 +175,32 @@ pub(super) async fn find(named: &str, db: &Database) -> Result<FileRow, Failure>
         }
     };
     let mut found = db.files(&filter).await.map_err(|error| Failure::store(&error))?;
+    // No hash begins so: `F123456` is that number.
+    if let Some(id) = number_of(&format!("{named}:0")).filter(|_| found.is_empty()) {
+        let filter = FileFilter { id: Some(id), limit, ..FileFilter::default() };
+        found = db.files(&filter).await.map_err(|error| Failure::store(&error))?;
+    }
     match (found.pop(), found.is_empty()) {
         (Some(file), true) => Ok(file),
         (Some(_), false) => Err(unknown(format!("several files begin with {named}"))),
         (None, _) => Err(unknown(format!("there is no file {named}"))),
     }
+}
+
+/// A file's number, also as reports and records write it: `17`, `F17`, and with a line's place
+/// `F17:42`. What may be the beginning of a hash is one.
+fn number_of(named: &str) -> Option<i64> {
+    let (file, place) = named.split_once(':').map_or((named, None), |(file, at)| (file, Some(at)));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if place.is_some_and(|place| !is_number(place)) {
+        return None;
+    }
+    let short = file.strip_prefix(['F', 'f']).filter(|_| place.is_some() || file.len() < 6);
+    let digits = short.unwrap_or(file);
+    if !is_number(digits) || digits.len() >= 12 {
+        return None;
+    }
+    digits.parse().ok()
 }
 
 /// One line of a list.
@@ -433,4 +454,29 @@ pub(in crate::cli) fn line_body(stored: &StoredLine) -> Value {
         "table": stored.row.as_ref().map(|(table, _)| table),
         "key": stored.row.as_ref().map(|(_, key)| key),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_goes_by_its_number_however_it_is_written() {
+        for (named, number) in [
+            ("17", Some(17)),
+            ("F17", Some(17)),
+            ("f17", Some(17)),
+            ("17:42", Some(17)),
+            ("F17:42", Some(17)),
+            ("F123456:1", Some(123_456)),
+            ("123456789012", None),
+            ("F12345", None),
+            ("F17:x", None),
+            ("F", None),
+            (":1", None),
+            ("", None),
+        ] {
+            assert_eq!(number_of(named), number, "{named}");
+        }
+    }
 }

@@ -302,6 +302,16 @@ impl SourceError {
             Self::Local { doing: "reading", .. } => {
                 "mend that path, or let this user read it".to_owned()
             }
+            Self::Local { source, .. }
+                if matches!(
+                    source.kind(),
+                    io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists
+                ) =>
+            {
+                "a file stands where a folder is needed: move it away, or name another place as \
+                 files.spool (TIEOUT_FILES_SPOOL)"
+                    .to_owned()
+            }
             Self::Local { .. } => "free some space, or let this user write there".to_owned(),
         }
     }

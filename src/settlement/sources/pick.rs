@@ -189,7 +189,7 @@ fn is_invisible(c: char) -> bool {
     matches!(
         c,
         '\u{200b}'..='\u{200f}'
-            | '\u{202a}'..='\u{202e}'
+            | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{2069}'
             | '\u{feff}'
     )
@@ -300,6 +300,7 @@ mod tests {
             "a\r\nb",
             "\u{202e}lmx.a",
             "a\u{200b}",
+            "a\u{2028}b",
             "a\u{fffd}",
             &long,
         ];

@@ -603,6 +603,10 @@ impl SourceSettings {
         let path = self.path.as_deref().unwrap_or(".");
         if path.is_empty() || path.contains(char::is_control) {
             wrong.add("path", "expected a folder of the server, as \"/outgoing\"");
+        } else if path == "~" || path.starts_with("~/") {
+            let text = "`~` is of shells alone: a path that does not begin with `/` is one of the \
+                        login's own folder";
+            wrong.add("path", text);
         }
         for (at, key) in self.host_key.iter().enumerate() {
             if !is_fingerprint(key) {
@@ -887,6 +891,7 @@ mod tests {
         let expected = "[[expected]]\nname = 'a_%Y%m%d.xml'\nby = '07:30'\n";
         for (text, says) in [
             (format!("{FOLDER}host = 'x'"), "host: it has no say at a folder"),
+            (format!("{SFTP}path = '~/out'"), "path: `~` is of shells alone"),
             (format!("{FOLDER}glob = []"), "glob: expected at least one"),
             (format!("{FOLDER}glob = ['a/*']"), "glob.0: expected a pattern of names"),
             (format!("{FOLDER}ready = 'marker'"), "marker: `ready"),

@@ -144,6 +144,10 @@ pub(super) fn millis(span: Duration) -> u32 {
 pub(super) fn told(doing: String, error: &ssh2::Error) -> SourceError {
     let problem = match error.code() {
         ErrorCode::Session(TIMED_OUT) => "it did not answer in time".to_owned(),
+        // Also of a port where something else answers than SSH.
+        ErrorCode::Session(_) if error.message().contains("banner") => {
+            format!("the line was cut: {}; is that the port of its SSH?", error.message())
+        }
         ErrorCode::Session(_) => format!("the line was cut: {}", error.message()),
         ErrorCode::SFTP(NO_SUCH_FILE) => "there is no such file or folder".to_owned(),
         ErrorCode::SFTP(DENIED) => "permission denied".to_owned(),
