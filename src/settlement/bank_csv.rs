@@ -195,7 +195,15 @@ fn of_another_kind(head: &str) -> Option<Problem> {
     let text = head.trim_start();
     let told = |found: String| Problem::error(1, "file", "a settlement file that is read", found);
     if text.starts_with("{1:") || text.starts_with(':') {
-        return Some(told("a SWIFT message that is none of MT940, MT942".to_owned()));
+        let is_one = ["940", "942", "950"].into_iter().any(|kind| {
+            text.contains(&format!("{{2:I{kind}")) || text.contains(&format!("{{2:O{kind}"))
+        });
+        let found = if is_one {
+            "an MT940, MT942 or MT950 whose fields do not begin rows: ask for one with line ends"
+        } else {
+            "a SWIFT message that is none of MT940, MT942"
+        };
+        return Some(told(found.to_owned()));
     }
     if text.starts_with(['{', '[']) {
         return Some(told("JSON: export the report as CSV".to_owned()));

@@ -22,7 +22,7 @@ use crate::model::settlement::{
 };
 use crate::settlement::amount::{Refused, mmdd, shown, signed, unsigned, yymmdd};
 use crate::settlement::kinds;
-use crate::settlement::mt940_frame::Frame;
+use crate::settlement::mt940_frame::{self, Frame};
 use crate::settlement::mt940_text;
 use crate::settlement::sheet;
 use crate::settlement::tags::is_blank_in_mt940;
@@ -61,14 +61,23 @@ pub fn recognise_statement(head: &str) -> Option<String> {
     let has = |tag: &str| has_tag(head, tag);
     let booked = ["60", "60F", "60M", "62", "62F", "62M"].into_iter().any(has);
     let bare = has("61") && has("25") && !has("34F") && !has("13D");
-    (booked || bare).then(String::new)
+    (booked || bare || run_on(head, &[":60F:", ":60M:"])).then(String::new)
 }
 
 /// MT942: a floor limit or a time, and no balances.
 pub fn recognise_report(head: &str) -> Option<String> {
     let has = |tag: &str| has_tag(head, tag);
     let interim = has("34F") || has("13D") || has("90D") || has("90C");
-    (interim && (has("20") || has("25") || has("61"))).then(String::new)
+    let named = interim && (has("20") || has("25") || has("61"));
+    (named || run_on(head, &[":34F:", ":13D:"])).then(String::new)
+}
+
+/// Whether a message stands on one row, with one of these fields in it.
+fn run_on(head: &str, fields: &[&str]) -> bool {
+    let is_one = |row: &&str| mt940_frame::is_run_on(row);
+    let begun = head.trim_start().starts_with([':', '{', '\u{1}']);
+    let row = head.lines().find(is_one).filter(|_| begun);
+    row.is_some_and(|row| fields.iter().any(|field| row.contains(field)))
 }
 
 /// MT941: balances, and the sums of what it does not list.
@@ -294,6 +303,9 @@ impl Parse for Mt940 {
                 let text = self.lines.text().trim_end().to_owned();
                 if text.contains("@@:") {
                     text.split(BREAK).for_each(|row| self.row(row.trim_end()));
+                } else if mt940_frame::is_run_on(&text) {
+                    let rows = mt940_frame::rows_of(&text, |name| TAGS.contains(&name));
+                    rows.into_iter().for_each(|row| self.row(row.trim_end()));
                 } else {
                     self.row(&text);
                 }

@@ -22,6 +22,50 @@ const OTHERS: [(&str, &str); 12] = [
     ("999", "a free text"),
 ];
 
+/// The fields of a message from its first entry on, until it is closed: what else looks like a
+/// field there is text (`14:20:05`).
+const AMONG_ENTRIES: [&str; 8] = ["61", "86", "62", "62F", "62M", "90D", "90C", "NS"];
+
+/// The fields that close it.
+const CLOSING: [&str; 5] = ["62", "62F", "62M", "90D", "90C"];
+
+/// Whether a row carries the head of a message and what follows it, as banks write that put a
+/// whole message on one row.
+pub fn is_run_on(row: &str) -> bool {
+    let head = row.split_once(":20:").and_then(|(_, rest)| rest.split_once(":25:"));
+    // Where other marks stand between fields, they would be part of what each field says.
+    let Some((_, rest)) = head.filter(|_| !row.contains("##:25:")) else { return false };
+    [":60F:", ":60M:", ":34F:", ":13D:"].into_iter().any(|field| rest.contains(field))
+}
+
+/// The rows that a message on one row would have, were each field on one of its own. `is_field`
+/// tells a field's name.
+pub fn rows_of(row: &str, is_field: impl Fn(&str) -> bool) -> Vec<&str> {
+    let mut rows = Vec::new();
+    let (mut begun, mut among) = (0, false);
+    let mut cut = |at: usize| {
+        rows.extend(row.get(begun..at).filter(|text| !text.is_empty()));
+        begun = at;
+    };
+    for (at, _) in row.match_indices([':', '-']) {
+        let rest = row.get(at..).unwrap_or_default();
+        if rest.starts_with("-}") {
+            among = false;
+            cut(at);
+            continue;
+        }
+        let name = rest.get(1..).and_then(|rest| rest.split_once(':')).map(|(name, _)| name);
+        let Some(name) = name.filter(|name| name.len() < 4 && is_field(name)) else { continue };
+        if among && !AMONG_ENTRIES.contains(&name) {
+            continue;
+        }
+        among = (among || name == "61") && !CLOSING.contains(&name);
+        cut(at);
+    }
+    cut(row.len());
+    rows
+}
+
 /// What stands outside of messages, as it comes.
 #[derive(Debug, Default)]
 pub struct Frame {
@@ -123,6 +167,40 @@ mod tests {
         ] {
             assert_eq!(cut(rows).as_deref(), Some(field), "{rows:?}");
         }
+    }
+
+    #[test]
+    fn a_message_on_one_row_is_cut_into_its_fields() {
+        let head = "{1:F01X}{2:I940X}{4::20:1:25:2:60F:C261119EUR1,";
+        for (row, is) in [
+            (format!("{head}:62F:C261119EUR1,-}}"), true),
+            (":20:1:25:2:28C:3:34F:EUR0,:13D:2611191200".to_owned(), true),
+            (":20:1".to_owned(), false),
+            (":86:paid at 10:20:30, 11:25:10".to_owned(), false),
+            (":20:1##:25:2##:60F:C261119EUR1,##:62F:C261119EUR1,##-".to_owned(), false),
+            ("{1:F01X}{2:I103X}{4::20:1:23B:CRED:32A:261119EUR1,-}".to_owned(), false),
+        ] {
+            assert_eq!(is_run_on(&row), is, "{row}");
+        }
+        let row = format!(
+            "{head}:61:2611191119D1,NTRFA:86:at 14:20:05 C:\\25:61:2611191119C1,NTRFB-\
+             :62F:C261119EUR1,:86:closed-}}{{1:F01X}}{{2:I940X}}{{4::20:2"
+        );
+        let is_field = |name: &str| ["20", "25", "60F", "61", "86", "62F"].contains(&name);
+        let want = [
+            "{1:F01X}{2:I940X}{4:",
+            ":20:1",
+            ":25:2",
+            ":60F:C261119EUR1,",
+            ":61:2611191119D1,NTRFA",
+            ":86:at 14:20:05 C:\\25",
+            ":61:2611191119C1,NTRFB-",
+            ":62F:C261119EUR1,",
+            ":86:closed",
+            "-}{1:F01X}{2:I940X}{4:",
+            ":20:2",
+        ];
+        assert_eq!(rows_of(&row, is_field), want);
     }
 
     #[test]

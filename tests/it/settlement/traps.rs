@@ -4,8 +4,8 @@ use std::io::Cursor;
 
 use tieout::model::money::Currency;
 use tieout::model::settlement::{Direction, Line, TagKind};
-use tieout::settlement::Item;
 use tieout::settlement::ledger::{Inspection, State, inspect};
+use tieout::settlement::{Format, Item};
 
 use super::{errors, fixture, inspected, items};
 
@@ -1961,4 +1961,77 @@ fn a_dash_before_the_account_hides_it_not() {
     let account = found.sums.statements[0].head.account.as_deref();
     assert_eq!(account, Some("12030000/1019815776"), "and a row of a text is none");
     assert!(found.sums.problems.is_empty(), "{:?}", found.sums.problems);
+}
+
+/// Some banks write no line end between the fields of a message.
+#[test]
+fn a_message_on_one_row_ties_as_it_would_on_several() {
+    let message = |number: &str, from: &str, to: &str| {
+        format!(
+            "{{1:F01TESTIDJAXXXX0000000000}}{{2:I940TESTDEFFXXXXN}}{{4::20:X{number}:25:88001234\
+             :28C:{number}/1:60F:C261118EUR{from}:61:2611181118D2,00NTRFA-1//B-1:86:PAID \
+             14:20:05 REF:25:61 HOURS:61:2611181118C7,00NTRFNONREF:86:IN - OUT:62F:C261118EUR{to}\
+             :86:END-}}"
+        )
+    };
+    let one = message("1", "10,00", "15,00");
+    let two = format!("{one}{}", message("2", "15,00", "20,00"));
+    let below = format!("{one}\r\n{}\r\n", message("2", "15,00", "20,00"));
+    for (text, count) in [(&one, 1), (&format!("{one}\n"), 1), (&two, 2), (&below, 2)] {
+        let found = inspected(text.as_bytes());
+        assert_eq!(found.state, State::Ok, "{text}: {:?}", found.sums.problems);
+        assert_eq!(found.format, Some(Format::Mt940));
+        assert!(found.sums.problems.is_empty(), "{:?}", found.sums.problems);
+        let ties: Vec<_> = found.sums.statements.iter().map(|one| one.ties).collect();
+        assert_eq!(ties, vec![Some(true); count], "{text}");
+        assert_eq!(found.sums.entries, 2 * u64::try_from(count).unwrap(), "{text}");
+        let accounts = found.sums.statements.iter().map(|one| one.head.account.as_deref());
+        assert!(accounts.into_iter().all(|account| account == Some("88001234")), "{text}");
+    }
+    let rows = one.replace(":20:X", "\n:20:X").replace(":25:88", "\n:25:88");
+    let rows = rows.replace(":28C:", "\n:28C:").replace(":60F:", "\n:60F:");
+    let rows = rows.replace(":61:26", "\n:61:26").replace(":86:", "\n:86:");
+    let rows = rows.replace(":62F:", "\n:62F:").replace("-}", "\n-}");
+    let (of_one, of_rows) = (lines_of(&one), lines_of(&rows));
+    assert_eq!(of_one, of_rows);
+    assert_eq!(of_one.len(), 2);
+    // No part of it is a whole one, and a balance that does not hold is said.
+    let ended = one.find(":62F:C261118EUR15,00").unwrap() + ":62F:C261118EUR1".len();
+    for end in 1..=ended {
+        let found = inspected(&one.as_bytes()[..end]);
+        assert_ne!(found.state, State::Ok, "{}", &one[..end]);
+    }
+    refused(&inspected(message("1", "10,00", "16,00").as_bytes()), "15.00");
+}
+
+fn lines_of(text: &str) -> Vec<String> {
+    let all = items(text.as_bytes()).into_iter();
+    let lines = all.filter_map(|item| if let Item::Line(line) = item { Some(line) } else { None });
+    lines.map(|line| format!("{:?} {:?}", line.minor, line.tags)).collect()
+}
+
+#[test]
+fn a_report_on_one_row_ties_by_its_sums() {
+    let report = |credits: &str| {
+        format!(
+            ":20:X:25:88001234:28C:1/1:34F:EUR0,:13D:2611191200+0100:61:2611191119C5,00NTRFA-1\
+             :86:AT 11:34:10:61:2611191119D2,00NTRFNONREF:86:B:90D:1EUR2,00:90C:1EUR{credits}-}}"
+        )
+    };
+    let found = inspected(report("5,00").as_bytes());
+    assert_eq!(found.state, State::Ok, "{:?}", found.sums.problems);
+    assert_eq!(found.format, Some(Format::Mt942));
+    assert_eq!((found.sums.entries, found.sums.statements[0].ties), (2, Some(true)));
+    assert_eq!(inspected(report("6,00").as_bytes()).state, State::Quarantined);
+}
+
+/// What stands between the fields may be none of the ends that lines have.
+#[test]
+fn a_message_whose_fields_begin_no_rows_is_named() {
+    let text = "{1:F01TESTTWTPXXXX0000000000}{2:I940TESTTWTPXXXXN}{4:##:20:X##:25:88001234\
+                ##:28C:1/1##:60F:C261118TWD10,##:62F:C261118TWD10,##-}";
+    for (kind, found) in [("940", "whose fields do not begin rows"), ("103", "none of MT940")] {
+        let text = text.replace("I940", &format!("I{kind}"));
+        refused(&inspected(text.as_bytes()), found);
+    }
 }
