@@ -10,6 +10,9 @@
 //! An international entry (IAT, and in notices of change a COR whose batch says IATCOR) has the
 //! foreign account where others have the individual's identification; that one is in its addenda
 //! 715, and what it is for in 717. An account number is never a tag.
+//!
+//! A bank may send the file that it was given back, as a confirmation of batches without their
+//! entries, or with `REJ` and a code in the trace number of what it did not take.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -33,6 +36,9 @@ const OF_OTHER_LENGTH: u8 = 10;
 
 /// So many files of one are remembered.
 const FILES: usize = 10_000;
+
+/// How the trace number of an entry begins that the bank did not take (Wells Fargo).
+const REJECTED: &str = "REJ";
 
 /// Entry hashes keep ten digits.
 const HASH: i128 = 10_000_000_000;
@@ -62,6 +68,8 @@ pub fn open(source: Source) -> Box<dyn Parse> {
         entry: None,
         made: None,
         passed_over: false,
+        has_rejected: false,
+        has_unlisted: false,
         of_other_length: 0,
         records: Sha256::new(),
         files: HashSet::new(),
@@ -83,6 +91,10 @@ struct Nacha {
     made: Option<String>,
     /// The last entry could not be read, which was said.
     passed_over: bool,
+    /// An entry was rejected, which was said.
+    has_rejected: bool,
+    /// A batch lists none of the entries that its control counts, which was said.
+    has_unlisted: bool,
     of_other_length: u8,
     /// The records of the file that is being read.
     records: Sha256,
@@ -251,6 +263,7 @@ impl Nacha {
 
     fn begin_file(&mut self, record: &Record) {
         self.close_file(record.line);
+        self.has_unlisted = false;
         self.records = Sha256::new();
         self.note(record);
         self.file = Some(Sums { records: 1, ..Sums::default() });
@@ -312,6 +325,7 @@ impl Nacha {
         };
         self.add(record, Some((direction, minor)));
         self.entries = self.entries.saturating_add(1);
+        let is_rejected = record.at(80, 82) == REJECTED;
         let entry = Entry {
             number: self.entries,
             line: record.line,
@@ -319,7 +333,7 @@ impl Nacha {
             currency: dollar,
             direction,
             reversal: matches!(code.get(1..2), Some("1" | "6")) && !is_adv,
-            status: EntryStatus::Booked,
+            status: if is_rejected { EntryStatus::Info } else { EntryStatus::Booked },
             booked_on: None,
             value_on: None,
             bank_reference: None,
@@ -330,7 +344,26 @@ impl Nacha {
         line.raw.push_str(record.text.trim_end());
         line.type_code.clone_from(&entry.type_code);
         references(&mut line, record, if is_iat { "IAT" } else { class.as_str() });
+        if is_rejected {
+            self.rejected(record);
+        } else if !is_adv {
+            line.tag(TagKind::Trace, record.at(80, 94));
+        }
         self.entry = Some((entry, line));
+    }
+
+    /// Said once: a file may hold nothing else.
+    fn rejected(&mut self, record: &Record) {
+        if self.has_rejected {
+            return;
+        }
+        self.has_rejected = true;
+        let expected = "the number of an entry that the bank took";
+        let found = format!(
+            "{}, a reject by the bank: it moved nothing, nor does any that is so marked",
+            record.at(80, 94).trim()
+        );
+        self.problem(Problem::warning(record.line, "6 trace number", expected, found));
     }
 
     /// An entry that cannot be read is said once: it is counted, and no sum is held against what is
@@ -379,14 +412,11 @@ impl Nacha {
         line.raw.push_str(record.text.trim_end());
         let of = self.batch.as_ref().map(|batch| (batch.class.as_str(), batch.is_iat));
         let (class, is_iat) = of.unwrap_or_default();
+        // Some banks write a notification of change as they do a return: its code tells them apart.
+        let is_change = record.at(4, 4) == "C";
         match record.at(2, 3) {
-            // A notification of change: the money did move, and the amount is nil.
-            "98" => {
-                came_back(line, record);
-                entry.reversal = false;
-                line.reversal = false;
-                line.tag(TagKind::Text, if is_iat { record.at(36, 70) } else { record.at(36, 64) });
-            }
+            "98" => change(entry, line, record, is_iat),
+            "99" if is_change => change(entry, line, record, is_iat),
             // Dishonoured (R61, R67 to R70) and contested (R71 to R77) returns have layouts of
             // their own from column 39 on; reason and original trace stand where all have them.
             "99" => {
@@ -419,6 +449,10 @@ impl Nacha {
         let is_adv = batch.class == "ADV";
         let (debit, credit) = if is_adv { ((21, 40), (41, 60)) } else { ((21, 32), (33, 44)) };
         let sums = batch.sums;
+        if self.is_unlisted(record, sums) {
+            self.end_statement(record.line, false);
+            return;
+        }
         let hash = sums.hash.rem_euclid(HASH);
         let mut holds = vec![
             self.control(record, "8 entry and addenda count", (5, 10), sums.entries, None),
@@ -435,6 +469,22 @@ impl Nacha {
             self.problem(Problem::warning(record.line, "8 batch number", batch.number, found));
         }
         self.end_statement(record.line, holds.iter().all(|holds| *holds));
+    }
+
+    /// Whether a batch lists none of the entries that its control counts: a bank confirms so that
+    /// it got a file. What of it is wrong is one thing, and is said of the first.
+    fn is_unlisted(&mut self, record: &Record, sums: Sums) -> bool {
+        let counted: u32 = record.at(5, 10).trim().parse().unwrap_or(0);
+        if counted == 0 || sums.entries != 0 {
+            return false;
+        }
+        if !self.has_unlisted {
+            self.has_unlisted = true;
+            let expected = format!("the {counted} entries and addenda that the control counts");
+            let found = "none: a confirmation of batches, which lists no entries";
+            self.problem(Problem::error(record.line, "6 entry", expected, found));
+        }
+        true
     }
 
     fn end_statement(&mut self, line: u64, is_tied: bool) {
@@ -476,17 +526,24 @@ impl Nacha {
         self.control(record, "9 batch count", (2, 7), file.batches, None);
         let blocks = file.records.saturating_add(9).checked_div(10).unwrap_or(0);
         self.control(record, "9 block count", (8, 13), blocks, None);
+        // What the entries come to that the file does not list can be held against nothing.
+        if !self.has_unlisted {
+            self.hold_sums(record, file);
+        }
+        self.file = Some(Sums { closed: true, ..file });
+        if self.is_again() && file.entries != 0 {
+            let found = "one that is in this file already: its entries would count twice";
+            self.problem(Problem::error(record.line, "1 file header", "each file once", found));
+        }
+    }
+
+    fn hold_sums(&mut self, record: &Record, file: Sums) {
         self.control(record, "9 entry and addenda count", (14, 21), file.entries, None);
         self.control(record, "9 entry hash", (22, 31), file.hash.rem_euclid(HASH), None);
         let (debit, credit) = if file.adv { ((32, 51), (52, 71)) } else { ((32, 43), (44, 55)) };
         if !file.unread {
             self.control(record, "9 total debit", debit, file.debit, self.dollar);
             self.control(record, "9 total credit", credit, file.credit, self.dollar);
-        }
-        self.file = Some(Sums { closed: true, ..file });
-        if self.is_again() && file.entries != 0 {
-            let found = "one that is in this file already: its entries would count twice";
-            self.problem(Problem::error(record.line, "1 file header", "each file once", found));
         }
     }
 
@@ -524,11 +581,10 @@ fn direction(code: &str, is_adv: bool) -> Option<Direction> {
     (20..=89).contains(&number).then_some(if credit { Direction::Credit } else { Direction::Debit })
 }
 
-/// The individual's identification, which is the merchant's own, and the trace number.
+/// The individual's identification, which is the merchant's own.
 fn references(line: &mut Line, record: &Record, class: &str) {
     match class {
-        "ADV" => return,
-        "IAT" => {}
+        "ADV" | "IAT" => {}
         // The payer's number stands where the name is elsewhere, and the other way round.
         "CIE" => line.tag(TagKind::CustomerReference, record.at(55, 76)),
         "SHR" => line.tag(TagKind::CustomerReference, record.at(44, 54)),
@@ -536,7 +592,6 @@ fn references(line: &mut Line, record: &Record, class: &str) {
         "POP" => line.tag(TagKind::CustomerReference, record.at(40, 48)),
         _other => line.tag(TagKind::CustomerReference, record.at(40, 54)),
     }
-    line.tag(TagKind::Trace, record.at(80, 94));
 }
 
 /// What a return and a notice of change have in common: why, and which payment it was.
@@ -544,6 +599,14 @@ fn came_back(line: &mut Line, record: &Record) {
     let filled = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
     line.return_reason = filled(record.at(4, 6));
     line.original_reference = filled(record.at(7, 21));
+}
+
+/// A notification of change: the money did move, and the amount is nil.
+fn change(entry: &mut Entry, line: &mut Line, record: &Record, is_iat: bool) {
+    came_back(line, record);
+    entry.reversal = false;
+    line.reversal = false;
+    line.tag(TagKind::Text, if is_iat { record.at(36, 70) } else { record.at(36, 64) });
 }
 
 /// A card's terminal (702): the two references, the terminal and its serial number. Neither the
@@ -679,6 +742,58 @@ mod tests {
         assert_eq!(tags(&file("IATCOR", "COR", &rows)), want);
         let want = ["customer_reference=DE7551210800124", trace.as_str(), "text=722-C3"];
         assert_eq!(tags(&file("ACME", "COR", &rows)), want);
+    }
+
+    /// A return says that the payment came back, a change that it stands, under either number.
+    #[test]
+    fn a_change_under_the_number_of_returns_takes_nothing_back() {
+        let is_reversal = |kind: &str, code: &str| {
+            let row = addenda(kind, &[(4, code), (7, TRACE), (36, "0653054337"), (80, TRACE)]);
+            let text = file("", "COR", &[entry("26", &[]), row]);
+            let source = Source::open(Box::new(Cursor::new(text.into_bytes())), None).unwrap();
+            let mut parser = open(source);
+            let items = std::iter::from_fn(|| parser.next().unwrap());
+            let lines = items
+                .filter_map(|item| if let Item::Line(line) = item { Some(line) } else { None });
+            lines.map(|line| (line.reversal, line.return_reason.clone())).collect::<Vec<_>>()
+        };
+        for (kind, code, want) in [("98", "C05", false), ("99", "C05", false), ("99", "R01", true)]
+        {
+            assert_eq!(is_reversal(kind, code), [(want, Some(code.to_owned()))], "{kind} {code}");
+        }
+    }
+
+    /// A bank sends back what it did not take, in a file whose controls hold.
+    #[test]
+    fn an_entry_that_the_bank_rejected_moved_nothing() {
+        let rejected = entry("27", &[(40, "A-1"), (80, "REJ060300000002")]);
+        let text = file("", "PPD", &[entry("27", &[(40, "A-2")]), rejected.clone(), rejected]);
+        let found = inspected(&text);
+        assert_eq!(found.state, State::Ok, "{:?}", problems(&found));
+        let want = "line 4: 6 trace number: expected the number of an entry that the bank took, \
+                    found REJ060300000002, a reject by the bank: it moved nothing, nor does any \
+                    that is so marked";
+        assert_eq!(problems(&found), [want], "said once");
+        let booked = found.sums.booked.values().map(|sums| (sums.debit_minor, sums.debits));
+        assert_eq!(booked.collect::<Vec<_>>(), [(12_550, 1)]);
+    }
+
+    #[test]
+    fn a_confirmation_without_entries_is_said_to_be_one() {
+        let whole = file("", "PPD", &[entry("27", &[]), entry("27", &[])]);
+        let kept: Vec<&str> = whole.lines().filter(|line| !line.starts_with('6')).collect();
+        let found = inspected(&kept.join("\n"));
+        assert_eq!(found.state, State::Quarantined);
+        let want = "line 3: 6 entry: expected the 2 entries and addenda that the control counts, \
+                    found none: a confirmation of batches, which lists no entries";
+        assert_eq!(problems(&found), [want]);
+        // One batch of it listed, or none: nothing of it counts, and it is said once.
+        let batch = kept.get(1..3).unwrap().join("\n");
+        let text = whole.replacen("\n9", &format!("\n{batch}\n9"), 1);
+        let text = text.replacen("9000001", "9000002", 1);
+        let found = inspected(&text);
+        assert_eq!(found.state, State::Quarantined);
+        assert_eq!(problems(&found).first(), Some(&want.replace("line 3", "line 7")));
     }
 
     #[test]
