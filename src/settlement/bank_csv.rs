@@ -935,6 +935,39 @@ fn is_money(text: &str) -> bool {
     read.is_ok_and(|read| read.is_ok())
 }
 
+/// An amount without its sign, as fine as any is written.
+fn figure(text: &str) -> Option<i128> {
+    let decimal = decimal_of(text).unwrap_or(b'.');
+    let of = Currency::parse("EUR").ok()?;
+    let read = Numerals { decimal, grouped: true }.read_at(text, of, 8).ok()?;
+    Some(read.saturating_abs())
+}
+
+fn figure_at(row: &[String], at: usize) -> Option<i128> {
+    row.get(at).and_then(|text| figure(text)).filter(|read| *read != 0)
+}
+
+/// Whether the second of each two is the first by about one rate, as amounts in two currencies are:
+/// what an account held after each row is not.
+fn is_one_rate(pairs: &[(i128, i128)]) -> bool {
+    let within = |one: (i128, i128), next: (i128, i128)| {
+        let (of, by) = (next.1.saturating_mul(one.0), one.1.saturating_mul(next.0));
+        of.saturating_mul(4) <= by.saturating_mul(5)
+    };
+    let Some(first) = pairs.first() else { return false };
+    pairs.iter().all(|pair| within(*first, *pair) && within(*pair, *first))
+}
+
+/// Whether the second of each two is what was left after the first moved, in either order of rows.
+fn is_running(pairs: &[(i128, i128)]) -> bool {
+    let follows = |one: &(i128, i128), next: &(i128, i128)| {
+        let moved = one.1.saturating_sub(next.1).saturating_abs();
+        moved == one.0 || moved == next.0
+    };
+    let mut both = pairs.iter().zip(pairs.iter().skip(1)).peekable();
+    both.peek().is_some() && both.all(|(one, next)| follows(one, next))
+}
+
 struct Inference<'a> {
     head: &'a str,
     roles: &'a Roles,
@@ -1159,7 +1192,7 @@ impl Inference<'_> {
         let agree = known.iter().all(|(_, other)| other == own) && self.is_of_amount(*at);
         // Beside an amount that no row fills the column is that one's all the same, where it says
         // more than one.
-        let is_lone = self.others().count() == self.roles.others.len();
+        let is_lone = self.named_others().count() == self.roles.others.len();
         let agree = agree && (is_lone || own.iter().all(|other| Some(other) == own.first()));
         let agree = agree && !self.may_be_abroad(own);
         own.first().filter(|_| agree).map(|first| (Some(*at), *first))
@@ -1209,13 +1242,64 @@ impl Inference<'_> {
 
     /// Amounts of another name that the rows say. Where all of the file was looked at, one that no
     /// row fills has no currency either.
-    fn others(&self) -> impl Iterator<Item = usize> {
-        let looked_at = self.rows.len().saturating_add(self.layout.above).saturating_add(1);
-        let is_whole = self.head.len() < CUT && looked_at < LOOKED_AT;
+    fn named_others(&self) -> impl Iterator<Item = usize> {
+        let is_whole = self.is_whole();
         let is_filled = move |at: &usize| {
             self.rows.iter().any(|row| row.get(*at).is_some_and(|own| !own.is_empty()))
         };
         self.roles.others.iter().copied().filter(move |at| !is_whole || is_filled(at))
+    }
+
+    fn is_whole(&self) -> bool {
+        let looked_at = self.rows.len().saturating_add(self.layout.above).saturating_add(1);
+        self.head.len() < CUT && looked_at < LOOKED_AT
+    }
+
+    /// Other amounts: by their names, and those that only their values tell.
+    fn others(&self) -> impl Iterator<Item = usize> {
+        self.named_others().chain(self.unnamed_others())
+    }
+
+    /// Amounts whose name is not known for one, or ends in a word for a currency (`betrag in
+    /// fremdwährung`), and that hold another figure than what moved: a card's file may write its
+    /// currency beside what was paid abroad alone.
+    fn unnamed_others(&self) -> impl Iterator<Item = usize> {
+        let names = self.layout.names.iter().enumerate();
+        names.filter(|(at, name)| self.is_unnamed_other(*at, name)).map(|(at, _)| at)
+    }
+
+    fn is_unnamed_other(&self, at: usize, name: &str) -> bool {
+        let roles = self.roles;
+        let is_own = self.money_columns().into_iter().chain(roles.beside).any(|own| own == at);
+        if is_own || roles.others.contains(&at) || words::is_part(name) {
+            return false;
+        }
+        let stem = without_currency(name).0;
+        let is_named = words::holds_amount(&stem) && words::is_currency(&stem);
+        if !is_named && (words::is_known_figure(&stem) || words::may_be_held(&stem)) {
+            return false;
+        }
+        let has_mark = self.values(at).any(|text| decimal_of(text).is_some());
+        if !has_mark || !self.values(at).all(is_money) {
+            return false;
+        }
+        let pairs: Vec<(i128, i128)> = self.dated().filter_map(|row| self.pair(row, at)).collect();
+        let differs = pairs.iter().any(|(own, other)| own != other);
+        if is_named {
+            // Rows that were not looked at may hold another one.
+            return differs || !self.is_whole();
+        }
+        let is_filled = self.dated().filter_map(|row| self.moved_in(row)).count() == pairs.len();
+        differs && is_filled && is_one_rate(&pairs) && !is_running(&pairs)
+    }
+
+    /// What moved in a row, and what another column says, both without their signs.
+    fn pair(&self, row: &[String], at: usize) -> Option<(i128, i128)> {
+        Some((self.moved_in(row)?, figure_at(row, at)?))
+    }
+
+    fn moved_in(&self, row: &[String]) -> Option<i128> {
+        self.roles.moved().find_map(|at| figure_at(row, at))
     }
 
     /// Whether a column of currencies speaks of what moved the account: it stands nearer to that
@@ -1224,7 +1308,13 @@ impl Inference<'_> {
         let own = self.money_columns().into_iter().chain(self.roles.beside);
         let own = own.filter(|own| Some(*own) != self.roles.balance);
         let Some(near) = own.map(|own| own.abs_diff(at)).min() else { return false };
-        let each = self.roles.currency_like > self.roles.others.len();
+        // One that is named as a currency is none.
+        let unnamed: Vec<usize> = self.unnamed_others().collect();
+        let named =
+            |at: &usize| self.layout.names.get(*at).is_some_and(|own| words::is_currency(own));
+        let like = self.roles.currency_like;
+        let like = like.saturating_sub(unnamed.iter().filter(|at| named(at)).count());
+        let each = like > self.roles.others.len().saturating_add(unnamed.len());
         self.others().all(|other| {
             let far = other.abs_diff(at);
             near < far || near == far && each
@@ -1821,6 +1911,42 @@ mod tests {
         assert_eq!(of("INR", &rupees), (State::Ok, "INR".to_owned()));
         let conta = "Conta;0001;EUR\n\nData mov.;Descrição;Débito;Crédito\n18-11-2026;a;10,00;\n";
         assert_eq!(sums(conta), ok("EUR", 0, 1_000));
+    }
+
+    /// A card's file that says the currency of what was paid abroad alone, beside that amount.
+    #[test]
+    fn an_amount_named_as_a_currency_is_another_one() {
+        let of = |names: &str, rows: [&str; 2]| {
+            sums(&format!("{names}\n23-11-2026;a;{}\n22-11-2026;b;{}\n", rows[0], rows[1]))
+        };
+        let (paid, own) = (["-9,30;USD;-10,00", "-18,60;USD;-20,00"], ["-9,30;EUR;-9,30"; 2]);
+        for names in [
+            "Datum;Omschrijving;Bedrag;Valuta;Bedrag in oorspronkelijke valuta",
+            "Buchungsdatum;Verwendungszweck;Betrag;Währung;Betrag in Fremdwährung",
+            "Date;Description;Amount;Currency;Amount in foreign currency",
+            "Bokføringsdato;Beskrivelse;Beløp;Valuta;Beløp (valuta)",
+            "Data;Descrizione;Importo;Divisa;Controvalore",
+            "Kirjauspäivä;Selitys;Määrä;Valuutta;Määrä valuutassa",
+        ] {
+            assert_eq!(of(names, paid).0, State::UnknownFormat, "{names}");
+            assert_eq!(of(names, own), ok("EUR", 0, 1_860), "{names}");
+        }
+        let card = "Datum;Omschrijving;Debit/Credit;Bedrag;Valuta;Bedrag in oorspronkelijke valuta\n\
+                    23-11-2026;a;D;9,30;USD;10,00\n22-11-2026;b;D;11,16;USD;12,00\n";
+        assert_eq!(look(card).state, State::UnknownFormat);
+        // What the account held, by whatever name, is no amount.
+        let held = "Datum;Omschrijving;Bedrag;Valuta;Stand\n23-11-2026;a;-9,30;EUR;90,70\n\
+                    22-11-2026;b;-8,60;EUR;100,00\n";
+        assert_eq!(sums(held), ok("EUR", 0, 1_790));
+        // Nor before it; a rate, or a bonus that one row has, is none either.
+        for names in ["Beginsaldo", "Cours"] {
+            let head = format!("Datum,Valuta,{names},Bedrag,Omschrijving");
+            let one = format!("{head}\n23-11-2026,EUR,2.50,-9.30,a\n");
+            assert_eq!(sums(&one), ok("EUR", 0, 930), "{names}");
+        }
+        let bonus = "Datum;Omschrijving;Bedrag;Bonus;Valuta\n23-11-2026;a;-9,30;0,90;EUR\n\
+                     22-11-2026;b;-8,60;0,00;EUR\n";
+        assert_eq!(sums(bonus), ok("EUR", 0, 1_790));
     }
 
     #[test]

@@ -2766,6 +2766,12 @@ pub fn is_known_figure(name: &str) -> bool {
     is.iter().any(|is| is(name))
 }
 
+/// Whether a name that is not known may be one of what an account held, or of a rate.
+pub fn may_be_held(name: &str) -> bool {
+    let words = ["sald", "balance", "solde", "stand", "zůstatek", "egyenleg", "bakiye", "остаток"];
+    words.iter().chain(&["cours", "kurs", "corso", "rate"]).any(|word| name.contains(word))
+}
+
 /// Whether a name is one of an amount with what was taken besides.
 pub fn is_total(name: &str) -> bool {
     ["total", "total amount", "net", "net amount", "netto", "nettobetrag", "gesamtbetrag"]
