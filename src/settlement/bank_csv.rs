@@ -1931,8 +1931,9 @@ mod tests {
             assert_eq!(of(names, paid).0, State::UnknownFormat, "{names}");
             assert_eq!(of(names, own), ok("EUR", 0, 1_860), "{names}");
         }
-        let card = "Datum;Omschrijving;Debit/Credit;Bedrag;Valuta;Bedrag in oorspronkelijke valuta\n\
-                    23-11-2026;a;D;9,30;USD;10,00\n22-11-2026;b;D;11,16;USD;12,00\n";
+        let card = "Datum;Omschrijving;Debit/Credit;Bedrag;Valuta;\
+                    Bedrag in oorspronkelijke valuta\n23-11-2026;a;D;9,30;USD;10,00\n\
+                    22-11-2026;b;D;11,16;USD;12,00\n";
         assert_eq!(look(card).state, State::UnknownFormat);
         // What the account held, by whatever name, is no amount.
         let held = "Datum;Omschrijving;Bedrag;Valuta;Stand\n23-11-2026;a;-9,30;EUR;90,70\n\
