@@ -338,20 +338,9 @@ async fn look_again(
             let is_recorded = || line.row.as_ref().is_some_and(|row| recorded.contains(row));
             of(Reason::Settled) || of(Reason::ToleranceDelta) || is_recorded()
         };
-        let now = scene.clock.now();
         let its_row = |line: &StoredLine| line.row.clone();
-        for (index, ids) in by_table(scene, gone.iter().filter(paid_by).filter_map(its_row)) {
-            let Some(table) = scene.tables.get(index) else { continue };
-            let ids: Vec<String> = ids.into_iter().collect();
-            let count = u64::try_from(ids.len()).unwrap_or(u64::MAX);
-            books.lines.contradicted = books.lines.contradicted.saturating_add(count);
-            if scene.options.dry_run {
-                all.entry(index).or_default().extend(ids);
-                continue;
-            }
-            let enrolled = scene.db.enrol(table, &contradicted(ids), now).await;
-            enrolled.doing("taking rows whose line was taken out into the work list")?;
-        }
+        let paid = by_table(scene, gone.iter().filter(paid_by).filter_map(its_row));
+        contradict(scene, &paid, books, all).await?;
         let alone: Vec<StoredLine> =
             gone.iter().filter(|line| line.row.is_none()).cloned().collect();
         let named = match alone.as_slice() {
@@ -369,6 +358,29 @@ async fn look_again(
     }
 }
 
+/// Takes rows, by their tables, that are proven no more into the work list; a dry run only says
+/// which.
+async fn contradict(
+    scene: &Scene<'_>,
+    rows: &RowsByTable,
+    books: &mut Books,
+    all: &mut Again,
+) -> Result<(), RunError> {
+    for (index, ids) in rows {
+        let Some(table) = scene.tables.get(*index) else { continue };
+        let ids: Vec<String> = ids.iter().cloned().collect();
+        let count = u64::try_from(ids.len()).unwrap_or(u64::MAX);
+        books.lines.contradicted = books.lines.contradicted.saturating_add(count);
+        if scene.options.dry_run {
+            all.entry(*index).or_default().extend(ids);
+            continue;
+        }
+        let enrolled = scene.db.enrol(table, &contradicted(ids), scene.clock.now()).await;
+        enrolled.doing("taking rows whose line was taken out into the work list")?;
+    }
+    Ok(())
+}
+
 /// The same of rows whose line tells what a correction took out of another file: it has them still,
 /// and is no proof any more.
 async fn look_at_told(
@@ -382,18 +394,7 @@ async fn look_at_told(
     let told = scene.db.told_of_rows(account, earlier(now, LISTED_WITHIN)).await;
     let told = told.doing("looking for rows whose line was taken out elsewhere")?;
     let rows = by_table(scene, told.iter().map(|(_, row)| row.clone()));
-    for (index, ids) in &rows {
-        let Some(table) = scene.tables.get(*index) else { continue };
-        let ids: Vec<String> = ids.iter().cloned().collect();
-        let count = u64::try_from(ids.len()).unwrap_or(u64::MAX);
-        books.lines.contradicted = books.lines.contradicted.saturating_add(count);
-        if scene.options.dry_run {
-            all.entry(*index).or_default().extend(ids);
-            continue;
-        }
-        let enrolled = scene.db.enrol(table, &contradicted(ids), now).await;
-        enrolled.doing("taking rows whose line was taken out into the work list")?;
-    }
+    contradict(scene, &rows, books, all).await?;
     people::look_at_cases_of(scene, books, &rows, Reason::ALL, tell).await?;
     if !scene.options.dry_run && !told.is_empty() {
         let places: Vec<LinePlace> = told.iter().map(|(place, _)| *place).collect();

@@ -63,7 +63,7 @@ pub(super) async fn put(
     let noted = sql.fetch(&mut tx).await.map_err(failed(OPENING))?;
     let place_of = |row| {
         let cells = Cells::new(row, OPENING);
-        Ok(LinePlace { file: cells.big(0)?, position: cells.big(1)? })
+        cells.place(0)
     };
     let noted: Result<HashSet<LinePlace>, StoreError> = noted.iter().map(place_of).collect();
     let noted = noted?;

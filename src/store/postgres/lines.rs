@@ -24,7 +24,7 @@ pub(super) fn line_of(row: &PgRow) -> Result<StoredLine, StoreError> {
     let currency = cells.word(10, currency_of)?;
     let row = cells.maybe_text(34)?.zip(cells.maybe_text(35)?);
     Ok(StoredLine {
-        place: LinePlace { file: cells.big(0)?, position: cells.big(1)? },
+        place: cells.place(0)?,
         file_sha256: cells.text(2)?,
         file_name: cells.text(3)?,
         file_line: cells.big(4)?,
@@ -65,7 +65,7 @@ fn open_line_of(row: &PgRow) -> Result<OpenLine, StoreError> {
     let cells = Cells::new(row, READING);
     let currency = cells.word(4, currency_of)?;
     Ok(OpenLine {
-        place: LinePlace { file: cells.big(0)?, position: cells.big(1)? },
+        place: cells.place(0)?,
         kind: cells.word(2, LineKind::parse)?,
         direction: cells.word(3, Direction::parse)?,
         amount: cells.maybe_big(5)?.map(|minor| Money::new(minor, currency)),
@@ -353,8 +353,7 @@ pub(super) async fn told_of_rows(
     sql.bind(since);
     sql.fetch_each(&mut connection, READING, |row| {
         let cells = Cells::new(row, READING);
-        let place = LinePlace { file: cells.big(0)?, position: cells.big(1)? };
-        Ok((place, (cells.text(2)?, cells.text(3)?)))
+        Ok((cells.place(0)?, (cells.text(2)?, cells.text(3)?)))
     })
     .await
 }
@@ -379,11 +378,7 @@ pub(super) async fn doubted(
     sql.push(&still_told::doubted(&named, "join", "is not distinct from"));
     sql.fetch_each(&mut connection, READING, |row| {
         let cells = Cells::new(row, READING);
-        let place = |at: usize| -> Result<LinePlace, StoreError> {
-            let position = cells.big(at.saturating_add(1))?;
-            Ok(LinePlace { file: cells.big(at)?, position })
-        };
-        Ok((place(0)?, place(2)?))
+        Ok((cells.place(0)?, cells.place(2)?))
     })
     .await
 }

@@ -471,11 +471,7 @@ async fn still_told(
     let rows = sql.fetch(connection).await.map_err(failed(COMPARING))?;
     let told = rows.iter().map(|row| {
         let cells = Cells::new(row, COMPARING);
-        let place = |at: usize| -> Result<LinePlace, StoreError> {
-            let position = cells.big(at.saturating_add(1))?;
-            Ok(LinePlace { file: cells.big(at)?, position })
-        };
-        Ok(Still { gone: place(0)?, by: place(2)?, file_name: cells.text(4)? })
+        Ok(Still { gone: cells.place(0)?, by: cells.place(2)?, file_name: cells.text(4)? })
     });
     told.collect()
 }
@@ -492,7 +488,7 @@ async fn places(
     let rows = sql.fetch(connection).await.map_err(failed(COMPARING))?;
     let places = rows.iter().map(|row| {
         let cells = Cells::new(row, COMPARING);
-        Ok(LinePlace { file: cells.big(0)?, position: cells.big(1)? })
+        cells.place(0)
     });
     places.collect()
 }

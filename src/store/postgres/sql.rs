@@ -9,6 +9,7 @@ use sqlx::{Arguments, AssertSqlSafe, Encode, Row, Type};
 
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
+use crate::store::files::LinePlace;
 use crate::store::postgres::errors::{failed, unexpected};
 use crate::store::postgres::transactions::page;
 
@@ -130,6 +131,12 @@ impl<'r> Cells<'r> {
 
     pub(super) fn big(&self, index: usize) -> Result<i64, StoreError> {
         self.get(index)
+    }
+
+    /// Where a line stands: the cell here and the next.
+    pub(super) fn place(&self, index: usize) -> Result<LinePlace, StoreError> {
+        let position = self.big(index.saturating_add(1))?;
+        Ok(LinePlace { file: self.big(index)?, position })
     }
 
     pub(super) fn maybe_big(&self, index: usize) -> Result<Option<i64>, StoreError> {

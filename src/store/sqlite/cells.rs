@@ -8,6 +8,7 @@ use sqlx::sqlite::SqliteRow;
 
 use crate::model::time::{Instant, from_text, to_text};
 use crate::store::error::StoreError;
+use crate::store::files::LinePlace;
 
 /// One row, read by position.
 #[derive(Clone, Copy)]
@@ -40,6 +41,12 @@ impl<'r> Cells<'r> {
 
     pub(super) fn int(&self, column: usize) -> Result<i64, StoreError> {
         self.row.try_get(column).map_err(|error| self.wrong(column, error))
+    }
+
+    /// Where a line stands: the cell here and the next.
+    pub(super) fn place(&self, column: usize) -> Result<LinePlace, StoreError> {
+        let position = self.int(column.saturating_add(1))?;
+        Ok(LinePlace { file: self.int(column)?, position })
     }
 
     pub(super) fn opt_int(&self, column: usize) -> Result<Option<i64>, StoreError> {

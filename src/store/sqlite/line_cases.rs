@@ -7,7 +7,7 @@ use sqlx::sqlite::SqliteConnection;
 use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
 use crate::store::files::{
-    A_LINE_CASE, LEFT, LINE_CASE_ENDED, LineCase, LinePlace, clean, may_get_case, may_have_case,
+    A_LINE_CASE, LEFT, LINE_CASE_ENDED, LineCase, clean, may_get_case, may_have_case,
 };
 use crate::store::sqlite::cases::close_numbered;
 use crate::store::sqlite::cells::Cells;
@@ -48,7 +48,7 @@ pub(super) async fn put(
     let mut noted = HashSet::new();
     for row in fetch_rows(connection, rows, noting).await.map_err(failed(OPENING))? {
         let cells = Cells::new(&row, OPENING);
-        noted.insert(LinePlace { file: cells.int(0)?, position: cells.int(1)? });
+        noted.insert(cells.place(0)?);
     }
     let new: Vec<&LineCase> = cases.iter().filter(|case| noted.contains(&case.place)).collect();
     let open: Vec<&LineCase> = new.iter().filter(|case| case.is_open).copied().collect();

@@ -26,7 +26,7 @@ pub(super) fn line_of(row: &SqliteRow) -> Result<StoredLine, StoreError> {
     let cells = Cells::new(row, READING);
     let currency = cells.word(10, currency_of)?;
     Ok(StoredLine {
-        place: LinePlace { file: cells.int(0)?, position: cells.int(1)? },
+        place: cells.place(0)?,
         file_sha256: cells.text(2)?,
         file_name: cells.text(3)?,
         file_line: cells.int(4)?,
@@ -67,7 +67,7 @@ fn open_line_of(row: &SqliteRow) -> Result<OpenLine, StoreError> {
     let cells = Cells::new(row, READING);
     let currency = cells.word(4, currency_of)?;
     Ok(OpenLine {
-        place: LinePlace { file: cells.int(0)?, position: cells.int(1)? },
+        place: cells.place(0)?,
         kind: cells.word(2, LineKind::parse)?,
         direction: cells.word(3, Direction::parse)?,
         amount: cells.opt_int(5)?.map(|minor| Money::new(minor, currency)),
@@ -320,8 +320,7 @@ pub(super) async fn told_of_rows(
     let query = query.bind(account.to_owned()).bind(to_text(since));
     fetch_each(connection, READING, query, |row| {
         let cells = Cells::new(row, READING);
-        let place = LinePlace { file: cells.int(0)?, position: cells.int(1)? };
-        Ok((place, (cells.text(2)?, cells.text(3)?)))
+        Ok((cells.place(0)?, (cells.text(2)?, cells.text(3)?)))
     })
     .await
 }
@@ -340,11 +339,7 @@ pub(super) async fn doubted(
     let query = query.bind(serde_json::json!(places).to_string());
     fetch_each(connection, READING, query, |row| {
         let cells = Cells::new(row, READING);
-        let place = |at: usize| -> Result<LinePlace, StoreError> {
-            let position = cells.int(at.saturating_add(1))?;
-            Ok(LinePlace { file: cells.int(at)?, position })
-        };
-        Ok((place(0)?, place(2)?))
+        Ok((cells.place(0)?, cells.place(2)?))
     })
     .await
 }
@@ -418,7 +413,7 @@ async fn left(
     let rows = fetch_rows(connection, rows, sql).await.map_err(failed(MARKING))?;
     let places = rows.iter().map(|row| {
         let cells = Cells::new(row, MARKING);
-        Ok(LinePlace { file: cells.int(0)?, position: cells.int(1)? })
+        cells.place(0)
     });
     places.collect()
 }

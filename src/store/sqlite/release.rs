@@ -409,11 +409,7 @@ async fn still_told(
     let rows = fetch(connection, COMPARING, query).await?;
     let told = rows.iter().map(|row| {
         let cells = Cells::new(row, COMPARING);
-        let place = |at: usize| -> Result<LinePlace, StoreError> {
-            let position = cells.int(at.saturating_add(1))?;
-            Ok(LinePlace { file: cells.int(at)?, position })
-        };
-        Ok(Still { gone: place(0)?, by: place(2)?, file_name: cells.text(4)? })
+        Ok(Still { gone: cells.place(0)?, by: cells.place(2)?, file_name: cells.text(4)? })
     });
     told.collect()
 }
@@ -428,7 +424,7 @@ async fn places(
     let rows = fetch(connection, COMPARING, query).await?;
     let places = rows.iter().map(|row| {
         let cells = Cells::new(row, COMPARING);
-        Ok(LinePlace { file: cells.int(0)?, position: cells.int(1)? })
+        cells.place(0)
     });
     places.collect()
 }
